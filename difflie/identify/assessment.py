@@ -226,8 +226,8 @@ class Assessment:
 
     message: how it ended; scale: the size of what is left, in the deviations given. names (p,),
     values, start, errors (p,), infinite where the data identifies nothing and NaN where the search
-    has not converged; at_bound (p,), a mask; correlations (p, p). fitted and unseen: the predictions of
-    recordings that were fitted, and of others.
+    has not converged; at_bound (p,), a mask; correlations (p, p). fitted and unseen: the
+    predictions of recordings that were fitted, and of others.
     """
 
     message: str
@@ -352,10 +352,8 @@ class Assessment:
         if not badly:
             yield f"the data identifies all {count} numbers {told}"
         else:
-            yield (
-                f"the data identifies {count - len(badly)} of {count} numbers {told}, and poorly or "
-                f"not: {listed(badly)}"
-            )
+            some = f"the data identifies {count - len(badly)} of {count} numbers {told}"
+            yield f"{some}, and poorly or not: {listed(badly)}"
         r = np.triu(np.nan_to_num(self.correlations), 1)
         pairs = sorted(
             zip(*np.nonzero(np.abs(r) > _ALIKE), strict=True), key=lambda ij: -abs(r[ij])

@@ -192,7 +192,8 @@ def _numbers(numbers: Mapping[str, Estimated]) -> Section:
     note = Note(
         "Standard errors and intervals allow for residuals that are alike over many rows. At a "
         "bound the interval is one-sided. The prior's share, that of the nominal numbers for an "
-        "arm, is 1 where only it holds a value. Numbers of the log are those that the system cannot have."
+        "arm, is 1 where only it holds a value. Numbers of the log are those that the system "
+        "cannot have."
     )
     look = "the values, and how far they can be trusted"
     return Section("Numbers", [Table((*head, "prior's share"), rows, names=2), note], look)

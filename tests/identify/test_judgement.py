@@ -65,10 +65,8 @@ def test_a_good_fit_is_called_so():
         "torques are predicted well at all joints: R2 of rows not fitted is 0.99"
     )
     assert "what is left of torques is white at all joints" in " ".join(said)
-    assert (
-        said[-1]
-        == "the data identifies all 4 numbers to 30% or better, of themselves or of their start"
-    )
+    told = "the data identifies all 4 numbers to 30% or better, of themselves or of their start"
+    assert said[-1] == told
     assert not any(word in " ".join(said) for word in ("worse", "poorly", "no run", "told apart"))
 
 
