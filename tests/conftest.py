@@ -21,8 +21,8 @@ CHECKED = {
     "kinematics natural.coordinates natural.equations natural.layout paths "
     "operational_space regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
-    "forces": "actuators bushing compliance contact_geometry contacts coupling energy "
-    "joint_forces passive point_forces points springs",
+    "forces": "actuators bushing compliance contact_geometry contacts coupling energy passive "
+    "point_forces points springs",
     "constraints": "assembly curves derivatives equations friction lock motion position "
     "redundancy stabilisation",
     "integrators": "commutator_free descriptor embedded_munthe_kaas energy_momentum gauss method "
