@@ -150,9 +150,9 @@ def step_sizes(system):
 
     def loops(jaxpr):
         for equation in jaxpr.eqns:
-            how = equation.params.get("how")
-            if how is not None and how.length == 8:
-                yield len(how.program().used())
+            loop = equation.params.get("loop")
+            if loop is not None and loop.length == 8:
+                yield len(loop.program().used())
             for inner in nested(equation.params):
                 yield from loops(inner.jaxpr)
 
