@@ -28,7 +28,7 @@ CHECKED = {
     "integrators": "commutator_free descriptor embedded_munthe_kaas energy_momentum gauss method "
     "moreau multistep munthe_kaas partitioned rattle variational",
     "quantities": "effort frames momentum reductions sensors state",
-    "parameters": "block nearness pseudo_inertia",
+    "parameters": "block nearness paths pseudo_inertia",
     "simulate": "result step_status trajectory",
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
     "problem readings recursive_least_squares sensors.sensor shooting",

@@ -48,7 +48,7 @@ from .plan import Plan as Plan
 from .policy import Policy as Policy
 from .policy import observation as observation
 from .problem import Problem as Problem
-from .receding import Receding as Receding
+from .replay import Receding as Receding
 from .replay import replay as replay
 from .result import KKT as KKT
 from .result import Result as Result

@@ -7,8 +7,8 @@ from .adjoint import Forward as Forward
 from .adjoint import RecursiveCheckpoint as RecursiveCheckpoint
 from .adjoint import Reversible as Reversible
 from .error_estimate import ErrorEstimate as ErrorEstimate
-from .feedback import Controller as Controller
-from .feedback import Sampled as Sampled
+from .inputs import Controller as Controller
+from .inputs import Sampled as Sampled
 from .result import Ending as Ending
 from .result import Reconstruction as Reconstruction
 from .result import Result as Result

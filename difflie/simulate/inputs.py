@@ -1,21 +1,162 @@
-"""The inputs of a time loop: controls and wrenches, as functions or as samples."""
+"""The inputs of a time loop: controls and wrenches, as functions, samples, or digital feedback.
+
+A digital controller is called at its sample times, its command held in between.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..forces.inputs import SampledInput, ZeroOrderHold
 from ..formulations import Inputs, Known
 from ..system.arguments import checked_arrays
+from ..system.memory import carried, settled
 from ..system.system import System
 from ..system.user_functions import called
-from ..system.validation import check_shape, real_numbers
-from .feedback import Sampled
+from ..system.validation import check_shape, format_value, real_numbers
+
+
+class Controller(Protocol):
+    """A controller with a memory: a discrete PID, an observer, a network with a state.
+
+    The memory is a pytree of arrays. Its structure and shapes stay as `init` made them. Its types
+    are those that calls give it: an integral may start from 0. Floating-point numbers have the
+    precision of the state.
+    """
+
+    def init(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
+        """The memory before the first sample, at t () in s, q (nq,), v (nv,)."""
+        ...
+
+    def __call__(self, memory: Any, t: jax.Array, q: jax.Array, v: jax.Array) -> tuple[Any, Any]:
+        """The command u (nu,) at a sample time, and the memory for the next one."""
+        ...
+
+
+class Held(NamedTuple):
+    """What is kept from sample to sample: the memory, and the command u (nu,), which is held."""
+
+    memory: Any
+    u: jax.Array
+
+
+class Sampled(eqx.Module):
+    """A control by a digital controller, `simulate(..., control=Sampled(controller, rate))`.
+
+    rate: its samples in a second (Hz), the first at t = 0. Between two of them is a whole number of
+    time steps, over which the command (nu,) is held. controller: a function of t () in s, q (nq,)
+    and v (nv,) that returns the command, or a `Controller`, which also has a memory. Arrays in the
+    controller are leaves, and derivatives pass through command and memory in both modes.
+
+    Raises TypeError for what cannot be called, and ValueError for a rate that is not positive;
+    `simulate` raises ValueError if a sample does not take a whole number of steps. A traced dt
+    cannot be checked: then the nearest whole number is taken.
+    """
+
+    controller: Any
+    rate: float = eqx.field(static=True)
+
+    def __init__(self, controller: Any, rate: Any) -> None:
+        if inspect.isclass(controller):
+            name = controller.__name__
+            raise TypeError(f"Sampled: the controller is the class {name}; write {name}(...)")
+        if not callable(controller):
+            raise TypeError(
+                f"Sampled: the controller is {format_value(controller)}; give a function of (t, q, "
+                "v), or an object with init(t, q, v) that is called as (memory, t, q, v)"
+            )
+        if isinstance(rate, Tracer) or not (np.ndim(rate) == 0 and 0 < float(rate) < np.inf):
+            raise ValueError(
+                f"Sampled: the rate is {format_value(rate)}; give a positive number in Hz"
+            )
+        self.controller, self.rate = controller, float(rate)
+
+    def __str__(self) -> str:
+        return "the sampled control"
+
+    def check_dt(self, dt: jax.Array) -> None:
+        """Raises ValueError if a sample does not take a whole number of concrete steps dt ()."""
+        if isinstance(dt, Tracer):
+            return
+        exact = 1 / (self.rate * float(dt))
+        whole = max(1, round(exact))
+        if abs(exact - whole) > 16 * float(jnp.finfo(dt.dtype).eps) * exact:
+            raise ValueError(
+                f"simulate: a sample of the control at {self.rate:.10g} Hz takes {exact:.6g} steps "
+                f"of dt = {float(dt):.10g} s, and must take a whole number of them; with dt = "
+                f"{1 / (self.rate * whole):.10g} s it takes {whole}"
+            )
+
+    def check(self, system: System, at: tuple[jax.Array, jax.Array, jax.Array]) -> None:
+        """Raises TypeError or ValueError if the controller returns something else at (t, q, v)."""
+
+        def returned(t: jax.Array, q: jax.Array, v: jax.Array) -> tuple[Any, Any, Any]:
+            memory = self._first(t, q, v)
+            made = self._called(memory, t, q, v)
+            if not (isinstance(made, tuple) and len(made) == 2):
+                raise TypeError(
+                    f"{system.name}: the sampled controller returns {format_value(made)}; let it "
+                    "return two things, the command and its memory"
+                )
+            u, after = made
+            what = "the command of the sampled controller"
+            return real_numbers(system.name, what, u), memory, jax.tree.map(jnp.asarray, after)
+
+        u, memory, after = jax.eval_shape(returned, *at)
+        check_shape(system.name, "the command of the sampled controller", u.shape, (system.nu,))
+        if _shapes(memory) != _shapes(after):
+            raise TypeError(
+                f"{system.name}: the sampled controller makes the memory {_words(after)} of "
+                f"{_words(memory)}; let it keep the structure and the shapes that init returns"
+            )
+
+    def begin(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Held:
+        """After the first sample, at t () in s."""
+        return self.sample(self._first(t, q, v), t, q, v)
+
+    def sample(self, memory: Any, t: jax.Array, q: jax.Array, v: jax.Array) -> Held:
+        """After a sample at t () in s."""
+        u, after = self._called(memory, t, q, v)
+        return Held(carried(after, memory), jnp.asarray(u, q.dtype))
+
+    @property
+    def _remembers(self) -> bool:
+        return hasattr(self.controller, "init")
+
+    def _first(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
+        if not self._remembers:
+            return None
+        memory = called(self.controller.init, t, q, v)
+
+        def after(memory: Any) -> Any:
+            made = self._called(memory, t, q, v)
+            # `check` says what is wrong with anything else.
+            return made[1] if isinstance(made, tuple) and len(made) == 2 else None
+
+        return settled(memory, after, q.dtype)
+
+    def _called(self, memory: Any, t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
+        if self._remembers:
+            return called(self.controller, memory, t, q, v)
+        return called(self.controller, t, q, v), None
+
+
+def _shapes(memory: Any) -> Any:
+    leaves, structure = jax.tree.flatten(memory)
+    return structure, [a.shape for a in leaves]
+
+
+def _words(memory: Any) -> str:
+    return format_value(jax.tree.map(lambda a: f"{a.dtype}{list(a.shape)}", memory))
+
 
 Function = Callable[[jax.Array, jax.Array, jax.Array], Any]
 Input = Function | Sampled | SampledInput | jax.Array | None

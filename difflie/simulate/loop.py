@@ -32,9 +32,8 @@ from ..solvers.root import Bisection, root
 from ..system.kinematic_tree import Tree
 from .adjoint import Adjoint, Direct
 from .events import Event, least, named
-from .feedback import Sampled
 from .flight import flight
-from .inputs import Input, check_functions, samples
+from .inputs import Input, Sampled, check_functions, samples
 from .result import Ending, Reconstruction
 from .step_status import StepStatus
 from .time_steps import LoopState, TimeSteps

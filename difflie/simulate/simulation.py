@@ -28,9 +28,8 @@ from .arguments import (
 )
 from .error_estimate import Refinement
 from .events import Until, events_of
-from .feedback import Sampled
 from .flight import flies
-from .inputs import Input, check_clock, finer_input, sampled_input
+from .inputs import Input, Sampled, check_clock, finer_input, sampled_input
 from .loop import Run, trajectory
 from .resolution import may_exceed, warn_of
 from .trajectory import Trajectory

@@ -20,8 +20,7 @@ from ..system.system import System
 from ..system.user_functions import users_code, watched
 from ..system.validation import real_numbers
 from .arguments import checked_dt, chosen_method
-from .feedback import Sampled
-from .inputs import Input, check_functions, inputs_at
+from .inputs import Input, Sampled, check_functions, inputs_at
 from .resolution import look_once
 from .step_status import finite
 

@@ -28,8 +28,7 @@ from ..system.kinematic_tree import Tree
 from ..system.user_functions import called
 from ..system.validation import real_values
 from .events import Event, come
-from .feedback import Held, Sampled
-from .inputs import inputs_at
+from .inputs import Held, Sampled, inputs_at
 from .resolution import Resolution, resolution
 from .step_status import StepStatus
 

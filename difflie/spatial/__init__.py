@@ -9,12 +9,12 @@ elementwise: the same source describes one body, all bodies at once, or a batch 
 The formulas are those of Park and Chung 2005 and Reuss 2002 with the angular part first.
 """
 
-from .forces import Force as Force
 from .inertias import ArticulatedInertia as ArticulatedInertia
 from .inertias import Inertia as Inertia
 from .inertias import Symmetric as Symmetric
-from .motions import Motion as Motion
 from .operators import MotionToForce as MotionToForce
 from .operators import MotionTransform as MotionTransform
 from .screws import Screw as Screw
 from .transforms import Transform as Transform
+from .vectors import Force as Force
+from .vectors import Motion as Motion

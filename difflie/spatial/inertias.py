@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import jax
 
 from ..groups.components import Componentwise, Matrix, Scalar, Vector, components
-from .forces import Force
-from .motions import Motion
 from .transforms import Transform
+from .vectors import Force, Motion
 
 
 @components

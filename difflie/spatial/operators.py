@@ -7,10 +7,9 @@ from typing import Any
 
 from ..groups import se3, so3
 from ..groups.components import Componentwise, Matrix, components
-from .forces import Force
 from .inertias import Inertia
-from .motions import Motion
 from .transforms import Transform
+from .vectors import Force, Motion
 
 
 @components

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..groups.components import Scalar, Vector, components
-from .forces import Force
 from .inertias import ArticulatedInertia
-from .motions import Motion
+from .vectors import Force, Motion
 
 
 @components

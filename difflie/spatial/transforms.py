@@ -9,8 +9,7 @@ import jax.numpy as jnp
 
 from ..groups import se3, so3
 from ..groups.components import Matrix, Vector, components
-from .forces import Force
-from .motions import Motion
+from .vectors import Force, Motion
 
 
 @components
