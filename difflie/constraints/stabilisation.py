@@ -54,10 +54,14 @@ class Projection(Stabilisation):
     def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None
 
-    def position(self, tree, q):
+    def position(
+        self, tree: Tree, q: Float[Array, " nq"]
+    ) -> tuple[Float[Array, " nq"], Bool[Array, ""] | bool]:
         return consistent_position(tree, q)
 
-    def velocity(self, tree, q, v):
+    def velocity(
+        self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> Float[Array, " nv"]:
         return consistent_velocity(tree, q, v)
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from .. import quantities as dq
 from ..deprecated import renamed
@@ -42,13 +43,18 @@ class Cost(eqx.Module):
         return self.quantity.name
 
     def residual(
-        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: jax.Array | float,
     ) -> Float[Array, " n"]:
         """r (n,)."""
         value = called(self.quantity, system, q, v, u, t)
         return real_values(f"what the cost {self.name} returns", jnp.ravel(value), q.dtype)
 
-    def with_goal(self, goal: Any) -> Cost:
+    def with_goal(self, goal: ArrayLike) -> Cost:
         """The same with another goal, of the shape of its own; itself if it has no such goal."""
         own = getattr(self.quantity, "goal", None)
         if own is None or np.shape(own) != np.shape(goal):

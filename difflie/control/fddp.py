@@ -103,7 +103,9 @@ class FDDP(IteratedSolver):
     exact: bool = eqx.field(static=True, default=False)
     penalty: float = eqx.field(static=True, default=10.0)
 
-    def init(self, knots: Discretization, motion: Motion, multipliers: Any) -> State:
+    def init(
+        self, knots: Discretization, motion: Motion, multipliers: tuple[jax.Array, jax.Array] | None
+    ) -> State:
         bounds, dtype = Bounds.of(knots), motion.u.dtype
         zero = jnp.zeros((), dtype)
         if multipliers is None:

@@ -57,7 +57,7 @@ class Input(eqx.Module):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: Float[Array, " nu"],
-        t: Any,
+        t: jax.Array | float,
     ) -> Float[Array, " m"]:
         """The command (m,)."""
 

@@ -231,7 +231,9 @@ class InteriorPoint(IteratedSolver):
     exact: bool = eqx.field(static=True, default=False)
     barrier: float = eqx.field(static=True, default=0.1)
 
-    def init(self, knots: Discretization, motion: Motion, multipliers: Any) -> State:
+    def init(
+        self, knots: Discretization, motion: Motion, multipliers: tuple[jax.Array, jax.Array] | None
+    ) -> State:
         bounds, dtype = Bounds.of(knots), motion.u.dtype
         zero = jnp.zeros((), dtype)
         lower, upper = (part.flat for part in Entries.bounds(knots, bounds))

@@ -62,7 +62,7 @@ class Ipopt(Solver):
         self,
         knots: Discretization,
         motion: Motion,
-        multipliers: Any,
+        multipliers: tuple[jax.Array, jax.Array] | None,
         progress: Progress | None,
         seconds: float | None,
     ) -> Plan:

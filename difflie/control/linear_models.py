@@ -133,7 +133,12 @@ def _regulator(A: jax.Array, B: jax.Array, Q: jax.Array, R: jax.Array, N: jax.Ar
 
 
 def tvlqr(
-    A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike, final: Any, N: ArrayLike | None = None
+    A: ArrayLike,
+    B: ArrayLike,
+    Q: ArrayLike,
+    R: ArrayLike,
+    final: ArrayLike,
+    N: ArrayLike | None = None,
 ) -> VaryingRegulator:
     """The regulator of x_{k+1} = A_k x_k + B_k u_k that costs least over n steps; see above.
 

@@ -35,13 +35,13 @@ class Linearisation(NamedTuple):
 
 def linearize(
     system: System,
-    q: Any,
-    v: Any,
+    q: ArrayLike,
+    v: ArrayLike,
     dt: ArrayLike,
     *,
     method: Method | str = RKMK4(),
-    control: Any = None,
-    t: Any = 0.0,
+    control: ArrayLike | None = None,
+    t: ArrayLike = 0.0,
     stabilisation: Stabilisation = _PROJECTION,
 ) -> Linearisation:
     """The derivative A (2 nv, 2 nv), B (2 nv, nu) of `step` at q (nq,), v (nv,), on tangents.

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.typing import ArrayLike
 
 from ..constraints import Projection, Stabilisation
 from ..deprecated import renamed
@@ -131,7 +132,7 @@ class Problem(eqx.Module):
             )
         return Problem(**{**fields, **changes})
 
-    def with_goal(self, goal: Any) -> Problem:
+    def with_goal(self, goal: ArrayLike) -> Problem:
         """The same with another goal in all terms whose goal has the shape of this one.
 
         Raises ValueError if there is none.

@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from ..integrators import RKMK4, Method
 from ..simulate import Trajectory, simulate
@@ -133,7 +134,7 @@ class Receding(eqx.Module):
     solver: IteratedSolver = FDDP(iterations=1)
     first: Solver = FDDP()
 
-    def start(self, q: Any, v: Any, target: Any = None) -> Plan:
+    def start(self, q: ArrayLike, v: ArrayLike, target: ArrayLike | None = None) -> Plan:
         """The plan from the state q (nq,), v (nv,), as the memory of the first sample."""
         plan = solve(self._from(q, v, target), self.first)
         # As many costs as a sample has, so that the memory keeps its shapes.
@@ -142,7 +143,7 @@ class Receding(eqx.Module):
         return eqx.tree_at(lambda plan: plan.result.costs, plan, costs)
 
     def step(
-        self, memory: Plan, q: Any, v: Any, target: Any = None
+        self, memory: Plan, q: ArrayLike, v: ArrayLike, target: ArrayLike | None = None
     ) -> tuple[Float[Array, " nu"], Plan]:
         """The control (nu,) for the state q (nq,), v (nv,), and the memory of the next sample.
 
@@ -151,7 +152,7 @@ class Receding(eqx.Module):
         """
         return _step(self._from(q, v, target), self.solver, memory)
 
-    def init(self, t: Any, q: Any, v: Any) -> Plan:
+    def init(self, t: ArrayLike, q: ArrayLike, v: ArrayLike) -> Plan:
         """The memory at the start, as `Sampled` asks for it."""
         return self.start(q, v)
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.typing import DTypeLike
 
 
 class Status(enum.IntEnum):
@@ -58,7 +59,7 @@ class Result(eqx.Module):
     tolerance: jax.Array
 
     @staticmethod
-    def start(iterations: int, tolerance: float, dtype: Any) -> Result:
+    def start(iterations: int, tolerance: float, dtype: DTypeLike) -> Result:
         """The result before the first iteration."""
         zero, nothing = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
         costs = jnp.full(iterations + 1, jnp.nan, dtype)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from numpy.typing import ArrayLike
 
 from ..system.arguments import checked
 from ..system.validation import check_shape, real_numbers, warn
@@ -27,7 +28,7 @@ from .solver import Progress, Solver
 def solve(
     problem: Problem,
     solver: Solver = FDDP(),
-    guess: Any = None,
+    guess: Plan | tuple[ArrayLike, ArrayLike, ArrayLike] | ArrayLike | None = None,
     *,
     progress: Progress | None = None,
     seconds: float | None = None,

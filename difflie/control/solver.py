@@ -29,7 +29,7 @@ class Solver(eqx.Module):
         self,
         knots: Discretization,
         motion: Motion,
-        multipliers: Any,
+        multipliers: tuple[jax.Array, jax.Array] | None,
         progress: Progress | None,
         seconds: float | None,
     ) -> Plan:
@@ -49,7 +49,9 @@ class IteratedSolver(Solver):
     iterations: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def init(self, knots: Discretization, motion: Motion, multipliers: Any) -> Any:
+    def init(
+        self, knots: Discretization, motion: Motion, multipliers: tuple[jax.Array, jax.Array] | None
+    ) -> Any:
         """The state at a guess; multipliers of bounds (N, m), (m,), None where there are none."""
 
     @abc.abstractmethod
@@ -64,7 +66,7 @@ class IteratedSolver(Solver):
         self,
         knots: Discretization,
         motion: Motion,
-        multipliers: Any,
+        multipliers: tuple[jax.Array, jax.Array] | None,
         progress: Progress | None,
         seconds: float | None,
     ) -> Plan:

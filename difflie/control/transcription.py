@@ -43,7 +43,14 @@ class Transcription(eqx.Module):
 class Shooting(Transcription):
     """The steps of the problem's own method, and its costs at their starts."""
 
-    def step(self, knots: Discretization, x: Point, u: Any, k: Any, end: Point) -> Any:
+    def step(
+        self,
+        knots: Discretization,
+        x: Point,
+        u: Float[Array, " nu"],
+        k: Float[Array, ""],
+        end: Point,
+    ) -> tuple[Float[Array, ""], Float[Array, " nx"]]:
         return _sum(*knots.residuals(x, u, k)), knots.difference(end, knots.step(x, u, k))
 
 
@@ -62,7 +69,14 @@ class Collocation(Transcription):
 class Trapezoidal(Collocation):
     """y_{k+1} = y_k + h (f_k + f_{k+1}) / 2, of order 2."""
 
-    def step(self, knots: Discretization, x: Point, u: Any, k: Any, end: Point) -> Any:
+    def step(
+        self,
+        knots: Discretization,
+        x: Point,
+        u: Float[Array, " nu"],
+        k: Float[Array, ""],
+        end: Point,
+    ) -> tuple[Float[Array, ""], Float[Array, " nx"]]:
         h, (y0, y1), (f0, f1) = knots.length(x), *_both_ends(knots, x, u, k, end)
         cost = (_cost(knots, x, u, k) + _cost(knots, end, u, k + 1)) / 2
         return cost, _with_held(knots, x, u, end, y0 + h / 2 * (f0 + f1) - y1)
@@ -75,7 +89,14 @@ class HermiteSimpson(Collocation):
     (Hargraves and Paris 1987).
     """
 
-    def step(self, knots: Discretization, x: Point, u: Any, k: Any, end: Point) -> Any:
+    def step(
+        self,
+        knots: Discretization,
+        x: Point,
+        u: Float[Array, " nu"],
+        k: Float[Array, ""],
+        end: Point,
+    ) -> tuple[Float[Array, ""], Float[Array, " nx"]]:
         h, (y0, y1), (f0, f1) = knots.length(x), *_both_ends(knots, x, u, k, end)
         ym = (y0 + y1) / 2 + h / 8 * (f0 - f1)
         fm = _rate(knots, x, u, k, ym, 0.5)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from ..system.arguments import check_independent, checked
-from ..system.frame import as_frame
+from ..system.frame import Frame, as_frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError, nearest
@@ -148,14 +148,14 @@ def geometric_jacobian_rate(
     return evaluated(jacobians.geometric_column_rates, system, q=q, v=v, body=body)
 
 
-def integrate(system: System, q: ArrayLike, dv: Any) -> Float[Array, " nq"]:
+def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Float[Array, " nq"]:
     """The configuration (nq,) reached from q (nq,) at the constant rate dv (nv,) in unit time."""
     checked(system)
     q, dv = checked(system, q=(q, (system.nq,)), v=(dv, (system.nv,)))
     return system.manifold.retract(q, dv)
 
 
-def difference(system: System, q0: ArrayLike, q1: Any) -> Float[Array, " nv"]:
+def difference(system: System, q0: ArrayLike, q1: ArrayLike) -> Float[Array, " nv"]:
     """The rate (nv,) of least rotation with integrate(q0, difference(q0, q1)) = q1."""
     checked(system)
     q0, q1 = checked(system, q0=(q0, (system.nq,)), q1=(q1, (system.nq,)))
@@ -270,7 +270,9 @@ def forward_dynamics_derivatives(
     return evaluated(derivatives.of_forward_dynamics, system, q=q, v=v, tau=tau, wrench=wrench)
 
 
-def operational_space(system: System, q: ArrayLike, v: ArrayLike, frame: Any) -> OperationalSpace:
+def operational_space(
+    system: System, q: ArrayLike, v: ArrayLike, frame: Frame | str
+) -> OperationalSpace:
     """Inertia, bias and gravity of a frame, in its own axes: F = Lambda dV/dt + mu + p.
 
     frame: a `Frame` on a body, or a body's name. V (6,) is its twist in its own axes, and F (6,)
@@ -288,7 +290,9 @@ def operational_space(system: System, q: ArrayLike, v: ArrayLike, frame: Any) ->
     return compiled(of_frame)(bare_tree(system), q, v, body, pose)
 
 
-def closed_form(system: System, q: ArrayLike, v: ArrayLike, frames: Any = None) -> ClosedForm:
+def closed_form(
+    system: System, q: ArrayLike, v: ArrayLike, frames: ArrayLike | None = None
+) -> ClosedForm:
     """The matrices of Ploen and Park's closed form at q (nq,), v (nv,), and its algorithms.
 
     frames (nv, 4, 4): for each degree of freedom the pose of its own frame in the frame in which
@@ -342,7 +346,7 @@ def inertial_parameters(system: System) -> Float[Array, "nb 10"]:
     return regressor.parameters(system.bodies)
 
 
-def with_inertial_parameters(system: System, parameters: Any) -> System:
+def with_inertial_parameters(system: System, parameters: ArrayLike) -> System:
     """The system with other `inertial_parameters` (nb, 10).
 
     The first moments of a body without mass are lost. It is not checked whether a rigid body can

@@ -17,7 +17,7 @@ from ..dynamics.forward import acceleration
 from ..dynamics.rnea import rnea
 from ..forces.actuators.acting import Memories, generalised, torques
 from ..forces.passive import passive
-from ..integrators.method import Scalar, State
+from ..integrators.method import Method, Scalar, State
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import format_value
@@ -109,7 +109,7 @@ class Inputs(NamedTuple):
         wrench = None if wrench is None else constant(wrench(t, q, v))
         return self._replace(control=control, wrench=wrench)
 
-    def in_stage(self, at_start: Any) -> Inputs:
+    def in_stage(self, at_start: jax.Array | bool) -> Inputs:
         """The inputs in a stage of a method; at_start (): whether it is where the step begins."""
         control, start = self.control, self.start
         if start is None or at_start is False or control is None or isinstance(control, Known):
@@ -170,19 +170,19 @@ class Formulation(eqx.Module):
     method: Any = eqx.field(static=True)
 
     @classmethod
-    def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
+    def of(cls, tree: Tree, method: Method, stabilisation: Stabilisation) -> Formulation:
         """The formulation of a system for a method."""
         return cls(tree, method)
 
     @classmethod
-    def check(cls, method: Any, system: System) -> None:
+    def check(cls, method: Method, system: System) -> None:
         """Raises ValueError for a system that the variables of a method cannot describe.
 
         Raises TypeError for a method that lacks what its equations need.
         """
 
     @staticmethod
-    def time_symmetric(method: Any) -> bool:
+    def time_symmetric(method: Method) -> bool:
         """Whether a step -h leads from the end of a step back to its start, up to rounding."""
         return method.time_symmetric
 

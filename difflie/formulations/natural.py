@@ -107,7 +107,7 @@ class NaturalFormulation(Formulation):
     natural: NaturalCoordinates
 
     @classmethod
-    def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
+    def of(cls, tree: Tree, method: Method, stabilisation: Stabilisation) -> Formulation:
         return cls(tree, natural=natural_coordinates(tree), method=method)
 
     @classmethod

@@ -21,7 +21,7 @@ from ..dynamics.free_flight import bases, carried, free_step
 from ..dynamics.rnea import rnea
 from ..groups import Euclidean, FlatProduct, Product
 from ..integrators import FieldMethod, VectorField
-from ..integrators.method import Scalar
+from ..integrators.method import Method, Scalar
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import in_one
@@ -36,7 +36,7 @@ class RateFormulation(Formulation):
     forward: ClassVar[Callable[..., jax.Array]] = staticmethod(acceleration)
 
     @classmethod
-    def check(cls, method: Any, system: System) -> None:
+    def check(cls, method: Method, system: System) -> None:
         if not isinstance(method, FieldMethod):
             raise TypeError(
                 f"simulate: {method.name} integrates a VectorField and is no FieldMethod; derive "
@@ -133,7 +133,7 @@ class ConstrainedRateFormulation(RateFormulation):
     stabilisation: Stabilisation = eqx.field(default=Projection(), static=True)
 
     @classmethod
-    def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
+    def of(cls, tree: Tree, method: Method, stabilisation: Stabilisation) -> Formulation:
         return cls(tree, method, stabilisation)
 
     @staticmethod

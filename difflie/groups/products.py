@@ -34,19 +34,19 @@ class Product(_Factors):
 
     factors: tuple[Manifold, ...]
 
-    def retract(self, y: tuple, xi: tuple) -> tuple:
+    def retract(self, y: tuple[Any, ...], xi: tuple[Any, ...]) -> tuple[Any, ...]:
         return self._each("retract", y, xi)
 
-    def difference(self, y0: tuple, y1: tuple) -> tuple:
+    def difference(self, y0: tuple[Any, ...], y1: tuple[Any, ...]) -> tuple[Any, ...]:
         return self._each("difference", y0, y1)
 
-    def dexp_inv(self, theta: tuple, xi: tuple) -> tuple:
+    def dexp_inv(self, theta: tuple[Any, ...], xi: tuple[Any, ...]) -> tuple[Any, ...]:
         return self._each("dexp_inv", theta, xi)
 
-    def magnitude(self, y: tuple) -> tuple:
+    def magnitude(self, y: tuple[Any, ...]) -> tuple[Any, ...]:
         return self._each("magnitude", y)
 
-    def bracket(self, xi: tuple, eta: tuple) -> tuple:
+    def bracket(self, xi: tuple[Any, ...], eta: tuple[Any, ...]) -> tuple[Any, ...]:
         return self._each("bracket", xi, eta)
 
     def in_chart(self, chart: Chart) -> Product:

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..forces.actuators.acting import dof_commands
 from ..parameters import Parameters
@@ -216,7 +216,7 @@ class Excitation:
             ]
         )
 
-    def at(self, t: Any) -> Recording:
+    def at(self, t: ArrayLike) -> Recording:
         """The motion at other times t (n,) in s, increasing, of any number of periods."""
         t = np.asarray(t, float)
         q, v, a = harmonics_at(t, self.duration, self.waves.shape[1] // 2) @ self.waves.T
@@ -229,9 +229,9 @@ def excitation(
     duration: float,
     harmonics: int = 5,
     position: tuple[Any, Any] | None = None,
-    velocity: Any = None,
-    acceleration: Any = None,
-    effort: Any = None,
+    velocity: ArrayLike | None = None,
+    acceleration: ArrayLike | None = None,
+    effort: ArrayLike | None = None,
     space: Sequence[Bounded] = (),
     deviation: Deviation = 1.0,
     samples: int = 100,

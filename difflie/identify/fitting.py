@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..deprecated import by_old_name
 from ..forces.at_joint import AtJoint
@@ -381,7 +381,7 @@ def fit(
     parameters: Parameters | SharedParameters,
     problems: Problem | Sequence[Problem],
     *,
-    start: Any = None,
+    start: ArrayLike | None = None,
     own: Sequence[Any] | None = None,
     loss: Loss = Squares(),
     known_deviations: bool = False,

@@ -230,11 +230,11 @@ class LevenbergMarquardt(Minimiser):
     tolerance: float = eqx.field(static=True, default=1e-8, kw_only=True)
     patience: int = eqx.field(static=True, default=3, kw_only=True)
 
-    def begin(self, residual: Callable, unknown: Any, args: Any) -> _State:
+    def begin(self, residual: Callable[..., Any], unknown: Any, args: Any) -> _State:
         linear = Linearised.of(residual, unknown, args)
         return _State(unknown, linear, linear.lengths, _FIRST, np.zeros(linear.lengths.size))
 
-    def step(self, residual: Callable, state: _State, args: Any) -> tuple[Point, _State]:
+    def step(self, residual: Callable[..., Any], state: _State, args: Any) -> tuple[Point, _State]:
         unknown, here, lengths, damping, last = state
         bounds = Approach.of(residual, unknown, args, here, lengths)
         d, predicted = here.minimum(np.sqrt(damping) * bounds.size, bounds.ahead)
@@ -326,10 +326,10 @@ class Descent(Minimiser):
     tolerance: float = eqx.field(static=True, default=1e-6, kw_only=True)
     patience: int = eqx.field(static=True, default=50, kw_only=True)
 
-    def begin(self, residual: Callable, unknown: Any, args: Any) -> Any:
+    def begin(self, residual: Callable[..., Any], unknown: Any, args: Any) -> Any:
         return unknown, self.optimiser.init(unknown)
 
-    def step(self, residual: Callable, state: Any, args: Any) -> tuple[Point, Any]:
+    def step(self, residual: Callable[..., Any], state: Any, args: Any) -> tuple[Point, Any]:
         cost, following = _stepped(self, residual, state, args)
         return Point(state[0], float(cost), True), following
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -166,7 +166,7 @@ class OfMachine(Problem):
     machine: str = eqx.field(static=True)
     problem: Problem
 
-    def residual(self, system: Any, own: jax.Array) -> Float[Array, " k"]:
+    def residual(self, system: Mapping[str, System], own: jax.Array) -> Float[Array, " k"]:
         """Of all systems by name, instead of one; see `Problem.residual`."""
         return self.problem.residual(system[self.machine], own)
 

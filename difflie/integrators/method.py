@@ -112,7 +112,7 @@ class VectorField(eqx.Module):
     free_step: FreeStep | None = None
     stage: Stage | None = None
 
-    def rate(self, t: jax.Array, y: Any, at_start: Any) -> Any:
+    def rate(self, t: jax.Array, y: Any, at_start: jax.Array | bool) -> Any:
         """field(t, y), a tangent; at_start (): whether it is where the step starts."""
         return self.field(t, y) if self.stage is None else self.stage(t, y, at_start)
 

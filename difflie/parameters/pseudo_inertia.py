@@ -23,11 +23,10 @@ inertial parameters follow from theta without cancellation. J is linear in the i
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 # The order of the entries of symmetric matrices: xx, xy, xz, yy, yz, zz.
 _ROW, _COLUMN = np.triu_indices(3)
@@ -62,7 +61,9 @@ def parameters_of(pseudo: np.ndarray) -> np.ndarray:
     return np.concatenate((pseudo[:, 3:, 3], pseudo[:, 3, :3], inertia[:, _ROW, _COLUMN]), axis=1)
 
 
-def pseudo_inertia(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 4 4"]:
+def pseudo_inertia(
+    mass: ArrayLike, com: ArrayLike, inertia: ArrayLike
+) -> Float[Array, "*batch 4 4"]:
     """The pseudo-inertia J (..., 4, 4) in kg m^2, kg m and kg; positive definite for any body.
 
     mass (...,) in kg, com (..., 3) in m, inertia (..., 3, 3) about the centre of mass in kg m^2.
@@ -75,7 +76,7 @@ def pseudo_inertia(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 4 
     return jnp.concatenate((above, below[..., None, :]), axis=-2)
 
 
-def log_cholesky(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 10"]:
+def log_cholesky(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[Array, "*batch 10"]:
     """theta (..., 10) of mass (...,) in kg, com (..., 3) in m and inertia (..., 3, 3) about it.
 
     alpha is half the logarithm of the mass in kg; d, s and t are those of lengths in m. NaN where
@@ -88,7 +89,7 @@ def log_cholesky(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 10"]
 
 
 def from_log_cholesky(
-    theta: Any,
+    theta: ArrayLike,
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
     """mass (...,), com (..., 3) and inertia (..., 3, 3) about it, from theta (..., 10).
 

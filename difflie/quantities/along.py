@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,7 +55,9 @@ class Curve:
         return ", ".join(dict.fromkeys(unit for _, unit in self.labels if unit))
 
 
-def along(quantity: Any, system: System, run: Motion) -> Float[Array, "..."]:
+def along(
+    quantity: Quantity | Callable[..., Any], system: System, run: Motion
+) -> Float[Array, "..."]:
     """A quantity at all times of a run: (m, ...) for a quantity of shape (...).
 
     quantity: one of difflie.quantities, or a function or Equinox module f(system, q, v, u, t). run:
@@ -82,7 +85,7 @@ def along(quantity: Any, system: System, run: Motion) -> Float[Array, "..."]:
     return _along(measured, system, *motion, code)
 
 
-def curve(quantity: Any, system: System, run: Motion) -> Curve:
+def curve(quantity: Quantity | Callable[..., Any], system: System, run: Motion) -> Curve:
     """A quantity along one run of m times, as a `Curve` (m, n), with names and units of n entries.
 
     Raises ValueError for a batch of runs, and otherwise as `along` does.

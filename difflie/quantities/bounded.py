@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from ..deprecated import renamed
 from ..system.fields import number
@@ -49,13 +50,18 @@ class Bounded(eqx.Module):
         return self.quantity.name
 
     def value(
-        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: jax.Array | float,
     ) -> Float[Array, " n"]:
         """The entries (n,) that are bounded."""
         value = called(self.quantity, system, q, v, u, t)
         return real_values(f"what the bound on {self.name} returns", jnp.ravel(value), q.dtype)
 
-    def with_goal(self, goal: Any) -> Bounded:
+    def with_goal(self, goal: ArrayLike) -> Bounded:
         """The same with another goal, of the shape of its own; itself if it has no such goal."""
         own = getattr(self.quantity, "goal", None)
         if own is None or np.shape(own) != np.shape(goal):

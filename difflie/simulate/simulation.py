@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
+from numpy.typing import ArrayLike
 
 from ..constraints import Projection, Stabilisation, start_error
 from ..formulations import formulation_of
@@ -39,10 +40,10 @@ _PROJECTION = Projection()
 
 def simulate(
     system: System,
-    q0: Any,
-    v0: Any,
+    q0: ArrayLike,
+    v0: ArrayLike,
     *,
-    dt: Any = 1e-3,
+    dt: ArrayLike = 1e-3,
     steps: int = 1000,
     method: Method | str = RKMK4(),
     control: Input = None,

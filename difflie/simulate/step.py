@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from numpy.typing import ArrayLike
 
 from .. import native
 from ..constraints import Projection, Stabilisation
@@ -41,14 +42,14 @@ _PROJECTION = Projection()
 
 def step(
     system: System,
-    q: Any,
-    v: Any,
-    dt: Any,
+    q: ArrayLike,
+    v: ArrayLike,
+    dt: ArrayLike,
     *,
     method: Method | str = RKMK4(),
     control: Input = None,
     wrench: Input = None,
-    t: Any = 0.0,
+    t: ArrayLike = 0.0,
     stabilisation: Stabilisation = _PROJECTION,
 ) -> Stepped:
     """One time step dt (s) from the state q (nq,), v (nv,) at the time t (s): q, v, solved.

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..constraints.equations import equations
 from ..constraints.unilateral import bilateral
@@ -58,7 +58,7 @@ class Trajectory(eqx.Module):
     reduced: dict[str, jax.Array] | None = None
     refinement: Refinement = eqx.field(default=Refinement(), repr=False)
 
-    def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
+    def at(self, t: ArrayLike) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
         """The configuration (..., nq) and velocity (..., nv), interpolated at times t (...) in s.
 
         Cubic Hermite interpolation in exponential coordinates: it matches both saved configurations

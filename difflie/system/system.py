@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from ..groups import FlatProduct
@@ -162,7 +163,7 @@ class System(eqx.Module):
         """The configuration (nq,) with all coordinates zero and all attitudes the identity."""
         return jnp.asarray(self.manifold.identity(), self.dtype)
 
-    def astype(self, dtype: Any) -> System:
+    def astype(self, dtype: DTypeLike) -> System:
         """The same system with all numbers in another floating precision.
 
         Raises TypeError for another type, such as int, in which numbers would be lost.

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...groups import quaternion
 from ...system.system import System
@@ -145,7 +145,7 @@ def widths(system: System, names: Sequence[str]) -> NDArray:
 _LENGTH = 0.1
 
 
-def pose_readings(quaternions: Any, positions: Any) -> NDArray:
+def pose_readings(quaternions: ArrayLike, positions: ArrayLike) -> NDArray:
     """Readings (n, 6) of a `Pose`: rotation vectors in rad, then positions in m.
 
     quaternions (n, 4), as (w, x, y, z) of any sign, and positions (n, 3) in m, as motion capture

@@ -121,7 +121,7 @@ class Sensor(eqx.Module):
         v: Float[Array, " nv"],
         a: Float[Array, " nv"] | None,
         u: Float[Array, " nu"] | None,
-        t: Any,
+        t: jax.Array | float,
     ) -> Float[Array, " k"]:
         """Its readings (k,) in a state; a: its measured acceleration, None for that of the motion.
 
