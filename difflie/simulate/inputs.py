@@ -18,9 +18,8 @@ from jax.core import Tracer
 from ..forces.inputs import SampledInput, ZeroOrderHold
 from ..formulations import Inputs, Known
 from ..system.arguments import checked_arrays
-from ..system.memory import carried, settled
 from ..system.system import System
-from ..system.user_functions import called
+from ..system.user_functions import called, carried, settled
 from ..system.validation import check_shape, format_value, real_numbers
 
 
