@@ -89,10 +89,10 @@ def test_readers_refuse_it(reader, stranger, tmp_path, monkeypatch):
 
 def test_modules_are_found_without_importing_them(stranger, tmp_path):
     """Where they would come from, also of packages, what is imported, and what is not there."""
-    (tmp_path / "own" / "inner").mkdir(parents=True)
+    (tmp_path / "unread" / "inner").mkdir(parents=True)
     for module, origin in (
-        ("own.inner", tmp_path / "own" / "inner"),
-        ("own.deep", tmp_path / "own" / "deep.py"),
+        ("unread.inner", tmp_path / "unread" / "inner"),
+        ("unread.deep", tmp_path / "unread" / "deep.py"),
         ("difflie", dl.__file__),
         ("not_there", "the installed packages, if it is there"),
     ):
