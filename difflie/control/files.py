@@ -150,7 +150,7 @@ def read_control(path: str | os.PathLike[str], *, allow_code: bool = False) -> C
 def _solver(tables: dict[str, Any], faults: Faults) -> Any:
     table = tables.get("solver", {})
     if not isinstance(table, dict):
-        return faults.tell("solver must be a table: write [solver]")
+        return faults.add("solver must be a table: write [solver]")
     return read_typed(_SOLVERS, {"type": "FDDP", **table}, "solver", "solver", faults)
 
 

@@ -207,11 +207,11 @@ def read_loops(path: str | os.PathLike[str]) -> list[Constraint]:
     faults = Faults(path, ModelError)
     loops = constraints_of(tables, faults)
     for name in tables.keys() - {"constraint"}:
-        faults.tell(
+        faults.add(
             f"{format_value(name)} does not belong into a file of loops; it has [[constraint]] only"
         )
     if not loops and not faults:
-        faults.tell("there is no loop in it; add a table [[constraint]]")
+        faults.add("there is no loop in it; add a table [[constraint]]")
     faults.end()
     return loops
 

@@ -46,9 +46,7 @@ class Kind:
         if self.fits(value):
             return self.inside(value, where, faults)
         wrong = [*_unusable(value, where)]
-        faults.tell(
-            *wrong or [f"{where} is {format_value(value)}; it must be {self.needed(value)}"]
-        )
+        faults.add(*wrong or [f"{where} is {format_value(value)}; it must be {self.needed(value)}"])
         return None
 
     def inside(self, value: Any, where: str, faults: Faults) -> Any:
@@ -56,7 +54,7 @@ class Kind:
         wrong = [*_unusable(value, where)]
         if not wrong and self.number is not None:
             wrong = [self.number.fault(where, np.asarray(value))]
-        faults.tell(*filter(None, wrong))
+        faults.add(*filter(None, wrong))
         return value
 
     def needed(self, value: Any) -> str:
@@ -79,7 +77,7 @@ class Entries(Kind):
                 self.values.read(entry, f"{where}.{format_value(name)[1:-1]}", faults)
             else:
                 needed = self.keys.needed(name)
-                faults.tell(f"a key of {where} is {format_value(name)}; it must be {needed}")
+                faults.add(f"a key of {where} is {format_value(name)}; it must be {needed}")
         return value
 
 

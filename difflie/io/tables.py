@@ -164,7 +164,7 @@ def read(cls: type, given: dict[str, Any], where: str, faults: Faults, title: st
         _check_conditions(cls, values, wrong, f"{where}.", faults)
     with faults.caught(where, ValueError, TypeError):
         made = cls(**values) if len(faults) == before else None
-    faults.tell(*(f"{where}: {fault}" for fault in getattr(made, "problems", list)()))
+    faults.add(*(f"{where}: {fault}" for fault in getattr(made, "problems", list)()))
     return made
 
 
@@ -182,7 +182,7 @@ def read_keys(
         if name in given:
             values[key.field] = key.kind.read(given[name], f"{where}.{name}", faults)
         elif key.needed and name not in meant:
-            faults.tell(f"{title} lacks the key {format_value(name)}")
+            faults.add(f"{title} lacks the key {format_value(name)}")
         if len(faults) > before or name in meant:
             wrong.add(key.field)
     return values, wrong
@@ -193,7 +193,7 @@ def add_unknown_keys(
 ) -> set[str]:
     """Tells names that are not known, with the nearest known one; returns these."""
     unknown = [name for name in given if name not in known]
-    faults.tell(*(f"{said(name)}{nearest(name, known)}" for name in unknown))
+    faults.add(*(f"{said(name)}{nearest(name, known)}" for name in unknown))
     return {near for near in (closest(name, known) for name in unknown) if near}
 
 
@@ -207,7 +207,7 @@ def _check_conditions(
         names = inspect.signature(condition).parameters
         if wrong.isdisjoint(names):
             given = {"folders": faults.folders, **vars(made)}
-            faults.tell(*(f"{where}{fault}" for fault in condition(*(given[n] for n in names))))
+            faults.add(*(f"{where}{fault}" for fault in condition(*(given[n] for n in names))))
 
 
 def rows_of(tables: dict[str, Any], name: str, faults: Faults) -> list[dict[str, Any]]:
@@ -215,7 +215,7 @@ def rows_of(tables: dict[str, Any], name: str, faults: Faults) -> list[dict[str,
     rows = tables.get(name, [])
     if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
         return rows
-    faults.tell(f"{name} must be a list of tables: write [[{name}]]")
+    faults.add(f"{name} must be a list of tables: write [[{name}]]")
     return []
 
 
@@ -251,7 +251,7 @@ def read_typed(
     `read` does; None if the table has faults.
     """
     if "type" not in given:
-        return faults.tell(f"{where} lacks the key 'type': one of {', '.join(types)}")
+        return faults.add(f"{where} lacks the key 'type': one of {', '.join(types)}")
     rest = {key: value for key, value in given.items() if key != "type"}
     kind = STRING.read(given["type"], f"{where}.type", faults)
     if kind not in types and TYPES.get(kind or "") in types:
@@ -260,7 +260,7 @@ def read_typed(
         return read(types[kind], rest, where, faults, f"{where}: {kind}")
     if kind is not None:
         hint = nearest(kind.title(), types) or f"; known are {', '.join(types)}"
-        faults.tell(f"{where}: there is no type {format_value(kind)} of {what}{hint}")
+        faults.add(f"{where}: there is no type {format_value(kind)} of {what}{hint}")
     return None
 
 
@@ -296,12 +296,12 @@ def _part(kind: Inline, tables: dict[str, Any], name: str, faults: Faults) -> An
         rows = enumerate(rows_of(tables, name, faults))
         made = [read(kind.cls, row, f"{name}[{i}]", faults, f"[{name}[{i}]]") for i, row in rows]
         if tables.get(name, []) == []:
-            faults.tell(f"there is no [[{name}]]; give one or more")
+            faults.add(f"there is no [[{name}]]; give one or more")
         return made
     table = tables.get(name, {})
     if isinstance(table, dict):
         return read(kind.cls, table, name, faults, f"[{name}]")
-    faults.tell(f"{name} must be a table: write [{name}]")
+    faults.add(f"{name} must be a table: write [{name}]")
     return None
 
 

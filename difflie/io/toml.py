@@ -33,7 +33,7 @@ class Faults:
     def __len__(self) -> int:
         return len(self.sentences)
 
-    def tell(self, *sentences: str) -> None:
+    def add(self, *sentences: str) -> None:
         """Adds faults, which begin with the key."""
         self.sentences += [f"{self.path}: {sentence}" for sentence in sentences]
 
@@ -43,7 +43,7 @@ class Faults:
         try:
             yield
         except errors as error:
-            self.tell(f"{where}: {error}" if where else str(error))
+            self.add(f"{where}: {error}" if where else str(error))
 
     def end(self) -> None:
         """Raises the error with all faults, if there are any."""

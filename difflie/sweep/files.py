@@ -202,11 +202,11 @@ def read_sweep(path: str | os.PathLike[str], *, allow_code: bool = False) -> Swe
     alone = isinstance(swept, dict) and swept.get("function") is not None
     own = ("system", "initial", "simulation", "control", "keep", "constraint")
     if alone:
-        faults.tell(
+        faults.add(
             *(f"[{n}] must be left out: sweep.function is swept" for n in own if n in tables)
         )
     elif "system" not in tables:
-        faults.tell("there is no table [system]; give it, or sweep.function")
+        faults.add("there is no table [system]; give it, or sweep.function")
     given = dict(tables)
     # A list of one table or none.
     given["system"] = [given["system"]] if isinstance(given.get("system"), dict) else []
@@ -235,7 +235,7 @@ def _kept(
             if key in row:
                 words[key] = STRING.read(row[key], f"{where}.{key}", faults)
             elif default is None:
-                faults.tell(f"{where} lacks the key {key!r}")
+                faults.add(f"{where} lacks the key {key!r}")
             else:
                 words[key] = default
         rest = {key: value for key, value in row.items() if key not in words}
@@ -247,22 +247,22 @@ def _kept(
             with faults.caught("", ConfigError):
                 found = function(named, path, f"{where}.quantity", allow_code)
                 quantity = dq.Function(found, words["name"] or named, words["unit"])
-            faults.tell(*(f"{where} has no key {format_value(key)}" for key in rest))
+            faults.add(*(f"{where} has no key {format_value(key)}" for key in rest))
         elif named in _QUANTITIES:
             quantity = read(_QUANTITIES[named], rest, where, faults, f"{where}: {named}")
         else:
             near = nearest(named, _QUANTITIES) or f"; known are {', '.join(_QUANTITIES)}"
-            faults.tell(f"{where}: there is no quantity {format_value(named)}{near}")
+            faults.add(f"{where}: there is no quantity {format_value(named)}{near}")
         if words["reduction"] not in _REDUCTIONS:
             near = nearest(words["reduction"], _REDUCTIONS)
             known = near or f"; known are {', '.join(_REDUCTIONS)}"
-            faults.tell(f"{where}: there is no reduction {format_value(words['reduction'])}{known}")
+            faults.add(f"{where}: there is no reduction {format_value(words['reduction'])}{known}")
         if len(faults) > before or quantity is None:
             continue
         reduction = _REDUCTIONS[words["reduction"]](quantity)
         name = words["name"] or reduction.name
         if name in kept:
-            faults.tell(
+            faults.add(
                 f"{where}: two are kept by the name {format_value(name)}; give one another name"
             )
         kept[name] = reduction
