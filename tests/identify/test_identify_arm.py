@@ -141,7 +141,7 @@ def test_what_only_the_file_tells_is_named(fit):
     assert fit.prior_share[k] > 0.99
     assert np.isclose(fit.values[k], 2.6, rtol=0.05)
     notes = fit.assessment.notes
-    assert any("held by the file's" in note and "link1/mass" in note for note in notes)
+    assert any("held by the nominal" in note and "link1/mass" in note for note in notes)
 
 
 def test_a_weight_counts_as_so_many_recordings():
