@@ -309,7 +309,7 @@ def _correlations(numbers: Mapping[str, Estimated], correlations: NDArray) -> It
 
 
 def _joints(scores: Sequence[JointScore]) -> Section:
-    head = "joint", "run", "use", "R2", "RMSE", "unit", "relative error", "the floor's R2"
+    head = "joint", "run", "use", "R2", "RMSE", "unit", "relative error", "baseline R2"
     rows = [
         (
             *(s.joint, s.run, s.use, _rounded(s.r2), _rounded(s.rmse), s.unit),
@@ -318,7 +318,7 @@ def _joints(scores: Sequence[JointScore]) -> Section:
         for s in scores
     ]
     note = Note(
-        "Held out: blocks of the recording, each predicted by a fit to the others. The floor "
+        "Held out: blocks of the recording, each predicted by a fit to the others. The baseline "
         "is least squares of base parameters without bounds and without the nominal numbers; on "
         "rows that it did not see it may be the worse."
     )
