@@ -95,9 +95,13 @@ def kernels(f: Callable[..., Any], args: tuple) -> Iterator[tuple[Loop, str]]:
             try:
                 yield loop, cuda.source(loop, batched_args if batch is not None else ())
             except Unsupported:
-                inside = jax.vmap(lambda *xs, loop=loop: loop.body.apply(*xs))
-                avals = [jnp.zeros((64, *a.shape), a.dtype) for a in loop.body.in_avals]
-                yield from of(jax.make_jaxpr(inside)(*avals).jaxpr)
+                each = zip(loop.in_shapes, loop.body.in_avals, batched_args, strict=True)
+                given = [
+                    jax.ShapeDtypeStruct((batch,) * batched + shape, a.dtype)
+                    for shape, a, batched in each
+                ]
+                inside = jax.make_jaxpr(loop.applied(batch, batched_args))(*given)
+                yield from of(inside.jaxpr)
 
     return of(jax.make_jaxpr(f)(*args).jaxpr)
 
