@@ -37,8 +37,6 @@ from .kinematics import dof_twists
 # is then kept to 1e-8 of itself in a step.
 _TURNS = 7
 
-Composite = tuple[Inertia, Force]
-
 
 class Bases(NamedTuple):
     """The n bases of a system with joints of one type, of k = 6 or 3 dofs.
@@ -93,7 +91,9 @@ def free_step(
 
     tau (nv,): all that acts but gravity, M a + bias.
     """
-    return _moved(tree, q, v + h * a, _balances(tree, q, v, tau, h), h)[1:]
+    rates, balances = v + h * a, _balances(tree, q, v, tau, h)
+    end = tree.topology.manifold.retract(q, h * rates)
+    return _settled(tree, end, rates, balances, _composite(tree, end, rates), h)
 
 
 @tree_algorithm
@@ -105,12 +105,14 @@ def coast(
     Bases turn at the mean w of the rates at which they depart and arrive, w' = I^-1 R'^T L: then a
     rigid body keeps its energy, whose change is w . (R'^T L - R^T L), and R' = R exp(h w).
     """
-    balances = _balances(tree, q, v)
-    composite, turning = None, v
+    balances, retract = _balances(tree, q, v), tree.topology.manifold.retract
+    end = retract(q, h * v)
+    # What a base carries does not depend on where the base is.
+    composite = _composite(tree, end, v)
     for _ in range(_TURNS):
-        composite, _, arriving = _moved(tree, q, turning, balances, h, composite)
-        turning = (v + arriving) / 2
-    return _moved(tree, q, turning, balances, h, composite)[1:]
+        _, arriving = _settled(tree, end, v, balances, composite, h)
+        end = retract(q, h * (v + arriving) / 2)
+    return _settled(tree, end, v, balances, composite, h)
 
 
 @tree_algorithm
@@ -127,7 +129,8 @@ def pushed(
     v + h a, but for the bases, whose coordinates turn while they go straight on. tau (nv,): all
     that acts but gravity, M a + bias.
     """
-    return _settled(tree, q, v + h * a, _balances(tree, q, v, tau, h))[2]
+    rates, balances = v + h * a, _balances(tree, q, v, tau, h)
+    return _settled(tree, q, rates, balances, _composite(tree, q, rates))[1]
 
 
 @tree_algorithm
@@ -138,7 +141,7 @@ def carried(
 
     Bases keep their momentum about fixed points, on ball joints about the centre; other rates stay.
     """
-    return _settled(tree, end, v, _balances(tree, q, v))[2]
+    return _settled(tree, end, v, _balances(tree, q, v), _composite(tree, end, v))[1]
 
 
 def _balances(
@@ -183,37 +186,19 @@ def _balances(
     return found
 
 
-def _moved(
-    tree: Tree,
-    q: jax.Array,
-    rates: jax.Array,
-    balances: list[Balance],
-    h: jax.Array,
-    composite: Composite | None = None,
-) -> tuple[Composite, jax.Array, jax.Array]:
-    """q (nq,) and v (nv,) after the time h (s) at the rates (nv,), of bases those of turning."""
-    end = tree.topology.manifold.retract(q, h * rates)
-    return _settled(tree, end, rates, balances, h, composite)
-
-
 def _settled(
     tree: Tree,
     q: jax.Array,
     rates: jax.Array,
     balances: list[Balance],
+    composite: tuple[Inertia, Force],
     h: jax.Array | None = None,
-    composite: Composite | None = None,
-) -> tuple[Composite, jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array]:
     """q (nq,) and v (nv,) with the rates (nv,), and of bases what their momenta tell.
 
-    h (s): for how long free bases have moved, which tells where they are; as in q for None.
-    composite: what bases carry, which does not depend on where they are; returned as well.
+    composite: what dofs carry at these rates. h (s): for how long free bases have moved, which
+    tells where they are; as in q for None.
     """
-    if composite is None:
-        others = rates
-        for base in bases(tree.topology):
-            others = others.at[base.velocities].set(0)
-        composite = _composite(tree, q, others)
     v = rates
     for base, balance in zip(bases(tree.topology), balances, strict=True):
         own, other = jax.tree.map(lambda x, i=base.last: x[i], composite)
@@ -230,14 +215,16 @@ def _settled(
             moment = moment + arm.cross(force)
         mu = Force(moment, force) - other + _as_force(balance.rotors)
         v = v.at[at].set(_twist(own, tree.armature[base.joint.dofs], mu))
-    return composite, q, v
+    return q, v
 
 
-def _composite(tree: Tree, q: jax.Array, v: jax.Array) -> Composite:
+def _composite(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[Inertia, Force]:
     """Inertia and momentum (n_dofs,) of all that a dof carries, in its frame.
 
-    The momentum is that of the rates v (nv,) beyond the dof, which itself stands still.
+    The momentum is that of the rates v (nv,) beyond the dof; it stands still itself, as bases do.
     """
+    for base in bases(tree.topology):
+        v = v.at[base.velocities].set(0)
     zero = jnp.zeros((), tree.dtype)
 
     def compose(children, dof):

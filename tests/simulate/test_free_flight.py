@@ -143,7 +143,7 @@ SLOW = pytest.mark.slow
     "kind", ["tree", *(pytest.param(k, marks=SLOW) for k in ("wrenches", "loop", "ball"))]
 )
 def test_first_order_with_everything_that_acts(kind):
-    """Errors against RKMK4 at least halve with the step, whatever acts: torques, loops, gravity."""
+    """Errors against RKMK4 halve with the step, under torques, wrenches, loops and gravity."""
     system, v, given = TREE, jnp.array([1.0, -2, 3, 0.5, 0, 0.2, 1, -2]), {}
     given["control"] = lambda t, q, v: jnp.zeros(8).at[6:].set(jnp.array([0.3, -0.2]))
     if kind == "wrenches":
@@ -161,10 +161,12 @@ def test_first_order_with_everything_that_acts(kind):
         )
         system, v, given = dl.tree([hub, *ARMS]), jnp.array([1.0, -2, 3, 1, -2]), {}
     right = moved(system, v, 5e-4, 0.2, "RKMK4", **given).q[-1]
+    # In the loop errors of the second order are as large as those of the first.
+    most = 4.3 if kind == "loop" else 2.3
     for method in METHODS:
         errors = [moved(system, v, h, 0.2, method, **given).q[-1] - right for h in (2e-3, 1e-3)]
         first, second = (float(jnp.max(jnp.abs(e))) for e in errors)
-        assert 1.7 < first / second < 4.3 and second < 0.01, (method, errors)
+        assert 1.7 < first / second < most and second < 0.01, (method, errors)
 
 
 @pytest.mark.slow
