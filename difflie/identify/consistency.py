@@ -57,7 +57,7 @@ _INWARD = 0.9
 # Barriers in squared deviations: the lowest, that from which on they fall, at least and at most,
 # and the part of them to which their minima are found, but for the last.
 _LOW, _HIGH, _HIGHEST, _NEAR = 1e-9, 1.0, 1e20, 0.01
-# Within a barrier bodies that torques do not tell are heavier by no more than its inverse.
+# Within a barrier bodies that torques do not identify are heavier by no more than its inverse.
 _PULL = 1e-6
 _SUFFICIENT, _SHORTER = 1e-4, 0.5
 # Where numbers start that an earlier minimum has at a bound, in lengths of their columns.

@@ -410,6 +410,7 @@ def exclusive_tables(
     rate_coupling: list[RateCouplingTable],
     sensor: list[SensorTable],
 ) -> Iterator[str]:
+    """The faults of tables that exclude each other: those of an arm, and of declared parameters."""
     if parameter:
         if arm != ArmTable() or rate_coupling:
             yield "[arm] and [[rate_coupling]] must be left out beside [[parameter]]"
