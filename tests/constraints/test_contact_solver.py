@@ -84,3 +84,21 @@ def test_an_open_contact_has_derivatives():
     along = jnp.stack((jnp.eye(6)[5], jnp.eye(6)[3], jnp.zeros(6)))
     slopes = jax.vmap(lambda d: jax.jvp(height, (jnp.zeros(6),), (d,))[1])(along)
     np.testing.assert_allclose(slopes, (0.03, 0.0, 0.0), atol=1e-15)
+
+
+def test_a_contact_stays_closed_along_a_bent_path():
+    """Guards contact forces that drop out: a rod that topples about its foot presses all the time.
+
+    The foot is bent away from the tangent of the step, and by Coulomb's law it cannot slide.
+    """
+    rod = dl.Body(name="rod", joint=dl.Free(), mass=2.0, inertia=np.diag([0.06, 0.06, 0.001]))
+    foot = PointOnPlane(dl.Frame("rod", (0, 0, -0.3)), dl.Frame(), friction=0.9)
+    system = dl.constrain(dl.tree([rod]), foot)
+    q = jnp.array([1.0, 0, 0, 0, 0, 0, 0.3])
+    v = jnp.array([0.0, 2.0, 0, 0.6, 0, 0])
+    run = dl.simulate(system, q, v, dt=1e-3, steps=150, method="Moreau")
+    assert run.result.ok
+    normal = np.asarray(run.states.contacts)[2:, 0, 0]
+    assert np.all(normal > 0)
+    tip = dl.body_poses(system, run.q[-1])[0] @ jnp.array([0, 0, -0.3, 1.0])
+    assert np.abs(tip[:3]).max() < 2e-3
