@@ -166,7 +166,7 @@ def test_errors_of_the_heavy_top(index, se3):
 @pytest.mark.slow
 def test_without_the_corrections_of_the_start_multipliers_are_of_first_order():
     found, orders, _, _ = errors(
-        dl.GeneralizedAlpha(), False, lambda s: s._replace(memory=s.acceleration)
+        dl.GeneralizedAlpha(), False, lambda s: s._replace(memory=(s.acceleration, s.memory[1]))
     )
     assert found[2] == pytest.approx(1.6e-1, rel=0.07)
     np.testing.assert_allclose(orders, (2, 2, 1), atol=0.05)
