@@ -305,13 +305,15 @@ def _without_unused(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
     return keep, smaller
 
 
-def _lowering(machine: ModuleType) -> Callable[..., Any]:
+def _lowering(machine: ModuleType, **more: Any) -> Callable[..., Any]:
     """Makes a rule from the ordinary one: by the module's `compiled`, where this has a program."""
 
     def rule(ordinary: Callable[..., Any]) -> Callable[..., Any]:
         def lower(context: Context, *args: Value, **params: Any) -> Any:
             options = (params[name] for name in ("loop", "batch", "batched_args"))
-            results = machine.compiled(context, args, *options) if available() else None
+            results = None
+            if available():
+                results = machine.compiled(context, args, *options, **more)
             return results or ordinary(context, *args, **params)
 
         return lower
@@ -332,5 +334,5 @@ define(
     transpose=_transpose,
     batch=_batch,
     without_unused=_without_unused,
-    lowerings={"cpu": _lowering(call), "cuda": _lowering(launch)},
+    lowerings={"cpu": _lowering(call), "cuda": _lowering(launch, bind=_native_p.bind)},
 )

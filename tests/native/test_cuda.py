@@ -1,6 +1,7 @@
 """Kernels for GPUs, without one: compiled by NVRTC, and run on the CPU by a compiler of C."""
 
 import ctypes
+import functools
 import hashlib
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from kernels import Kernels, nvrtc_required, required
 
 from difflie import native
-from difflie.native import attempts
+from difflie.native import attempts, primitive
 from difflie.native.attempts import Unavailable
 from difflie.native.cpu import call, ffi
 from difflie.native.gpu import cuda, launch, nvrtc
@@ -32,7 +33,7 @@ SHIM = """
 #include <stdbool.h>
 #include <string.h>
 #define __global__
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 static struct { int x; } blockIdx, threadIdx;
 static double __longlong_as_double(long long i) { double x; memcpy(&x, &i, 8); return x; }
 static float __int_as_float(int i) { float x; memcpy(&x, &i, 4); return x; }
@@ -307,7 +308,7 @@ def test_the_comparison_with_the_ordinary_way(on_kernels, batched_args):
     problems = [
         launch.disagreement(
             lambda *xs, text=text: on_kernels.run(small, batch, batched_args, xs, text),
-            *(small, batch, batched_args, args),
+            *(jax.jit(small.applied(batch, batched_args)), args),
         )
         for text in (right, wrong)
     ]
@@ -317,8 +318,8 @@ def test_the_comparison_with_the_ordinary_way(on_kernels, batched_args):
 
 def test_nothing_is_said_of_what_has_no_result():
     loop = loop_of(lambda x: (jnp.log(-x),), [((2,), float)], 0, 1)
-    small, batch, args = launch.trial(loop, ())
-    found = launch.disagreement(jax.jit(small.apply), small, batch, (), args)
+    small, _, args = launch.trial(loop, ())
+    found = launch.disagreement(jax.jit(small.apply), jax.jit(small.apply), args)
     assert found == "there is too little to compare"
 
 
@@ -385,7 +386,8 @@ class Pretended:
         gpu = launch._Gpu(jax.devices("cpu")[0], self, 12090, "sm_90")
         monkeypatch.setattr(launch, "_gpu", lambda: gpu)
         monkeypatch.setattr(nvrtc, "compiled", self.compiled)
-        monkeypatch.setattr(call, "compiled", launch.compiled)
+        compiled = functools.partial(launch.compiled, bind=primitive._apply)
+        monkeypatch.setattr(call, "compiled", compiled)
         register = jax.ffi.register_ffi_target
         monkeypatch.setattr(
             jax.ffi, "register_ffi_target", lambda name, f, platform: register(name, f)
@@ -476,7 +478,7 @@ def test_without_a_gpu_there_is_one_warning(monkeypatch, failure):
 
 
 def test_the_call_in_a_program_for_gpus(monkeypatch):
-    monkeypatch.setattr(launch, "_target", lambda loop, batched_args: "difflie_cuda_test")
+    monkeypatch.setattr(launch, "_target", lambda loop, *options: "difflie_cuda_test")
     assert attempts.available()
     f = jax.vmap(swing(), in_axes=(None, 0, 0))
     for g, args in ((swing(), given(float)), (f, given(np.float32, 65))):

@@ -2,8 +2,8 @@
 
 A kernel is launched by a handler of XLA's foreign function interface (see `ffi`) on the stream of
 the call. The first time that a program is to run on this kind of GPU it runs for a few iterations
-beside the ordinary way, and is used only if the results agree. Whatever is missing or fails, there
-is one warning, and the program runs the ordinary way.
+there and on the CPU, and is used only if the results agree. Whatever is missing or fails, there is
+one warning, and the program runs the ordinary way.
 """
 
 from __future__ import annotations
@@ -45,12 +45,16 @@ def compiled(
     loop: Loop,
     batch: int | None,
     batched_args: tuple[bool, ...],
+    bind: Callable[..., list[Any]],
 ) -> list[Any] | None:
-    """The results of a native call in a program lowered for GPUs; None if there can be none."""
+    """The results of a native call in a program lowered for GPUs; None if there can be none.
+
+    bind: makes such a call, which is compared with what it computes on the CPU.
+    """
     outs: list[Any] = list(context.avals_out)
     if loop.length == 0 or not any(a.size for a in outs):
         return None
-    name = _target(loop, batched_args if batch is not None else ())
+    name = _target(loop, batched_args if batch is not None else (), bind)
     if name is None:
         return None
     shapes = [a.shape if batch is not None else (1, *a.shape) for a in outs]
@@ -59,14 +63,14 @@ def compiled(
     return [reshaped(x, a) for x, a in zip(computed, outs, strict=True)]
 
 
-def _trusted(loop: Loop, batched_args: tuple[bool, ...]) -> str:
-    """A handler that has been compared with the ordinary way; raises Unavailable."""
+def _trusted(loop: Loop, batched_args: tuple[bool, ...], bind: Callable[..., list[Any]]) -> str:
+    """A handler that has been compared with the CPU; raises Unavailable."""
     gpu = _gpu()
     text = cuda.source(loop, batched_args)
     name = "difflie_cuda_" + hashlib.sha256(text.encode()).hexdigest()[:24]
     if name not in _problems:
         try:
-            _problems[name] = _problem(gpu, name, text, loop, batched_args)
+            _problems[name] = _problem(gpu, name, text, loop, batched_args, bind)
         except Exception as problem:
             # What fails once, for want of memory say, is not tried with every program.
             _problems[name] = reason(problem)
@@ -81,7 +85,12 @@ _target = with_fallback(
 
 
 def _problem(
-    gpu: _Gpu, name: str, text: str, loop: Loop, batched_args: tuple[bool, ...]
+    gpu: _Gpu,
+    name: str,
+    text: str,
+    loop: Loop,
+    batched_args: tuple[bool, ...],
+    bind: Callable[..., list[Any]],
 ) -> str | None:
     """Registers a handler; why it cannot be trusted, if so."""
     code = nvrtc.compiled(text, gpu.architecture, gpu.version // 1000)
@@ -105,11 +114,32 @@ def _problem(
         computed = iter(call(cuda.numbers(small, batch), *(x for x in args if x.size)))
         return [next(computed) if x.size else np.zeros(x.shape, x.dtype) for x in like]
 
-    with jax.debug_nans(False), jax.debug_infs(False), jax.default_device(gpu.device):
-        problem = disagreement(jax.jit(native), small, batch, batched_args, args)
+    # The same program on the CPU: XLA takes minutes to compile long ones for a GPU.
+    known = functools.partial(bind, loop=small, batch=batch, batched_args=batched_args)
+    with jax.debug_nans(False), jax.debug_infs(False):
+        problem = disagreement(_on(gpu.device, native), _on(_cpu(), known), args)
     if problem is None:
         disk_cache.write(key, b"yes")
     return problem and f"a program for the GPU is not used: {problem}"
+
+
+def _on(device: Any, f: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """A function as compiled for a device, which arrays of numpy go to."""
+    compiled = jax.jit(f)
+
+    def run(*args: np.ndarray) -> list[Any]:
+        with jax.default_device(device):
+            return compiled(*args)
+
+    return run
+
+
+def _cpu() -> Any:
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError as problem:
+        found = "jax has no CPU to compare a GPU's results with; let JAX_PLATFORMS be cuda,cpu"
+        raise Unavailable(found) from problem
 
 
 # The driver
@@ -275,18 +305,13 @@ def trial(loop: Loop, batched_args: Sequence[bool]) -> tuple[Loop, int | None, l
 
 
 def disagreement(
-    native: Callable[..., Any],
-    loop: Loop,
-    batch: int | None,
-    batched_args: Sequence[bool],
-    given: Sequence[np.ndarray],
+    found: Callable[..., Any], wanted: Callable[..., Any], given: Sequence[np.ndarray]
 ) -> str | None:
-    """How the results differ from those of the ordinary way by more than rounding; None if not.
+    """How the results of a program differ from those wanted by more than rounding; None if not.
 
     How much rounding matters is seen from arguments that differ by it. Where these have no result,
     nothing is asked of the other.
     """
-    run = jax.jit(loop.applied(batch, batched_args))
     floats = [x.dtype for x in given if np.issubdtype(x.dtype, np.floating)]
     step = max((float(np.finfo(t).eps) for t in floats), default=0.0)
     signs = np.random.default_rng(1)
@@ -296,11 +321,11 @@ def disagreement(
         else x
         for x in given
     ]
-    calls = (run, given), (run, near), (native, given)
-    wanted, other, found = (list(map(np.asarray, f(*xs))) for f, xs in calls)
+    calls = (wanted, given), (wanted, near), (found, given)
+    right, other, computed = (list(map(np.asarray, f(*xs))) for f, xs in calls)
     compared = total = 0
     with np.errstate(all="ignore"):
-        for y, x, z in zip(found, wanted, other, strict=True):
+        for y, x, z in zip(computed, right, other, strict=True):
             y, is_float = y.reshape(x.shape), np.issubdtype(x.dtype, np.floating)
             finite = np.isfinite(x) & np.isfinite(z)
             compared, total = compared + int(finite.sum()), total + x.size

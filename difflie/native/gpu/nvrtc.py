@@ -39,6 +39,10 @@ def library(newest: int | None) -> tuple[Any, tuple[int, int]]:
     problem = ""
     for place in _places():
         try:
+            # A part that NVRTC 13 does not find beside itself.
+            if Path(place).is_absolute():
+                for part in sorted(Path(place).parent.glob("libnvrtc-builtins.so*")):
+                    ctypes.CDLL(str(part))
             library = ctypes.CDLL(place)
             major, minor = ctypes.c_int(), ctypes.c_int()
             library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
