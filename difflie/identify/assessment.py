@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ..system.joints import FORCE_UNITS
 from ..system.validation import format_value
 from ..view.compared import TorqueRun, torque_figure
 from .arm_choices import HeldOut
@@ -435,7 +436,7 @@ def _pooled(validations: Sequence[Validation], key: str) -> dict[str, float]:
 def _force_or_position(judged: Assessment, joint: str, key: str) -> str:
     v = next(v for v in (*judged.fitted, *judged.unseen) if joint in v.joints)
     unit = v.units[v.joints.index(joint)]
-    return unit if key.startswith("position") else {"rad": "N m", "m": "N"}[unit]
+    return unit if key.startswith("position") else FORCE_UNITS[unit]
 
 
 def _sizes(names: Sequence[str], sizes: NDArray) -> NDArray:

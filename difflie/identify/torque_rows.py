@@ -38,6 +38,7 @@ from ..dynamics.regressor import effort_columns, properties
 from ..dynamics.regressor import parameters as inertial_parameters
 from ..forces import Drive, Stribeck
 from ..solvers.linear import product
+from ..system.joints import FORCE_UNITS
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import nearest
@@ -305,7 +306,7 @@ class TorqueModel(eqx.Module):
     def forces(self) -> tuple[str, ...]:
         """The unit of each joint's torque or force (nv,): "N m" or "N"."""
         units = (unit for _, unit in self.system.topology.velocity_labels)
-        return tuple("N m" if unit == "rad/s" else "N" for unit in units)
+        return tuple(FORCE_UNITS[unit.removesuffix("/s")] for unit in units)
 
     @property
     def units(self) -> tuple[str, ...]:

@@ -8,12 +8,10 @@ from jaxtyping import Array, Float
 
 from ..forces import passive_force
 from ..forces.actuators.acting import delivered
+from ..system.joints import FORCE_UNITS
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .quantity import Labels, Quantity
-
-# What does work along a velocity.
-_UNITS = {"rad/s": "N m", "m/s": "N"}
 
 
 class Effort(Quantity):
@@ -79,7 +77,10 @@ def check_known(system: System) -> None:
 
 
 def _labels(system: System) -> Labels:
-    return tuple((name, _UNITS[unit]) for name, unit in system.topology.velocity_labels)
+    return tuple(
+        (name, FORCE_UNITS[unit.removesuffix("/s")])
+        for name, unit in system.topology.velocity_labels
+    )
 
 
 class Power(Quantity):

@@ -14,7 +14,7 @@ import numpy as np
 from jax.core import Tracer
 from numpy.typing import NDArray
 
-from .joints import UNITS
+from .joints import FORCE_UNITS, UNITS
 from .topology import WORLD, Topology
 
 _MOST = 16
@@ -45,7 +45,6 @@ def some(names: Sequence[str], most: int = 6) -> str:
 
 _MOST_LINES, _MOST_ROWS, _MOST_NAMED = 60, 200, 6
 _HEAD = "body", "joint", "type", "mass [kg]", "limits", "speed", "effort"
-_FORCES = {"rad": "N m", "m": "N"}
 _AXES = dict(zip(map(tuple, [*np.eye(3), *-np.eye(3)]), ("x", "y", "z", "-x", "-y", "-z"),
                  strict=True))  # fmt: skip
 
@@ -189,7 +188,7 @@ def _cells(system: Any) -> list[tuple[str, ...]]:
                 "" if mass is None else _range(mass[..., b]),
                 _between(lower, upper, dofs, units),
                 _at_most(speed, dofs, [f"{unit}/s" for unit in units]),
-                _efforts(least, most, dofs, [_FORCES[unit] for unit in units]),
+                _efforts(least, most, dofs, [FORCE_UNITS[unit] for unit in units]),
             )
         )
     return rows

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ..system.joints import FORCE_UNITS
 from .figures import broken, colours, entitle, figure, label, plain
 
 # What is measured is wide and pale, so that it is seen on both sides of what is predicted.
@@ -184,9 +185,6 @@ def spectrum_figure(spectra: Sequence[Spectra]) -> Figure:
     return canvas
 
 
-_FORCES = {"rad": "N m", "m": "N"}
-
-
 @dataclass(frozen=True)
 class Run:
     """A recording of n rows and its predictions, in N m, N, rad and m.
@@ -234,7 +232,7 @@ def _torques(run: Run) -> Iterator[Compared]:
             seen = off > 0.02 * np.ptp(effort[there]) if there.any() else False
             yield Compared(
                 name=name,
-                unit=_FORCES[unit],
+                unit=FORCE_UNITS[unit],
                 t=run.t,
                 measured=effort,
                 times=run.t,
@@ -283,7 +281,7 @@ def run_spectra(run: Run, name: str) -> Figure | None:
         names = [run.joints[k] for k in at]
         left, step = (run.effort - run.torque)[:, at], float(np.median(np.diff(run.t)))
         title = f"torques, {name}"
-        found.append(Spectra.of_rows(title, _FORCES[unit], names, run.t, left))
+        found.append(Spectra.of_rows(title, FORCE_UNITS[unit], names, run.t, left))
         # At its first row a window has no error.
         moved = run.departure[:, 1:, at]
         found.append(Spectra.of_windows(f"motions, {name}", unit, names, step, moved))

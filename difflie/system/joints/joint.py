@@ -38,8 +38,11 @@ Axis = Sequence[float] | NDArray
 # Rounding errors of subspaces in double precision.
 _SAME = 1e-12
 
-# The unit of a coordinate, by the kind of its degree of freedom.
+# The unit of a coordinate, by the kind of its degree of freedom, and that of the torque or force
+# along it, by the unit of the coordinate. Numbers whose unit depends on this are declared as of
+# "N m or N", from which `parameters` takes the one that holds.
 UNITS = {"revolute": "rad", "helical": "rad", "prismatic": "m", "angle": "rad", "length": "m"}
+FORCE_UNITS = {"rad": "N m", "m": "N"}
 
 
 @dataclass(frozen=True)
