@@ -97,7 +97,7 @@ COMPILING = (
     "sweep/variants.py",
     *("reproduce/goetz/study.py", "reproduce/mechanisms/comparison.py"),
     # Which talks to the other processes of a program.
-    "sweep/program.py",
+    "sweep/multi_process.py",
 )
 
 

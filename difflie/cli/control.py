@@ -17,9 +17,9 @@ from ..io import read_appearance
 from ..io.loading import located
 from ..io.modules import code_allowed
 from ..io.results import save_arrays, save_table
-from ..view.html import write_html
-from ..view.printed import print_report
 from ..view.report import Report
+from ..view.report_page import write_html
+from ..view.report_terminal import print_report
 from .output import check_outputs, configuration, console, say, write_results
 
 

@@ -26,9 +26,9 @@ from ..parameters import Parameters
 from ..system import System
 from ..system.validation import warn
 from ..view.estimates import Estimated
-from ..view.html import write_html
-from ..view.printed import print_report
 from ..view.report import Report
+from ..view.report_page import write_html
+from ..view.report_terminal import print_report
 from .output import check_outputs, configuration, console, say, write_results
 from .study import (
     arm_fitted,

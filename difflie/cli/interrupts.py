@@ -19,7 +19,7 @@ from typing import Any, Self
 
 # Looked up where it is loaded already: the help of the commands imports nothing that is slow, and
 # before there is nothing to finish.
-_UNBROKEN = "difflie.io.unbroken"
+_UNBROKEN = "difflie.io.interrupt_guard"
 STATUS = 130
 _PATIENCE = 3.0  # seconds for the command to end by itself
 _TICK = 0.02

@@ -22,9 +22,9 @@ from ..simulate import Trajectory, simulate
 from ..simulate.export import recorded
 from ..simulate.report import SimulationResults, simulation_report, simulation_results
 from ..system import System
-from ..view.html import write_html
-from ..view.printed import print_report
 from ..view.report import Report
+from ..view.report_page import write_html
+from ..view.report_terminal import print_report
 from .output import check_outputs, configuration, console, say, step_counter, write_results
 
 

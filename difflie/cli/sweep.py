@@ -17,12 +17,12 @@ from ..sweep import Dask, Engine
 from ..sweep import sweep as run
 from ..sweep.chunks import Estimate, estimate
 from ..sweep.files import SweepFile, design_of, function_of, read_sweep
-from ..sweep.places import is_address
 from ..sweep.report import stored_report, table_report
 from ..sweep.run import Progress, Rate
-from ..view.html import write_html
-from ..view.printed import print_report
+from ..sweep.store_location import is_address
 from ..view.report import Report
+from ..view.report_page import write_html
+from ..view.report_terminal import print_report
 from .output import check_outputs, console, say, write_results
 
 

@@ -29,9 +29,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .bounded_vector import Entries
 from .conditions import kkt_of
 from .discretization import Discretization, Motion
-from .entries import Entries
 from .linear_quadratic import (
     LinearQuadratic,
     Sweep,

@@ -17,9 +17,9 @@ import numpy as np
 from jax.core import Tracer
 
 from ..system.installation import extra
+from .bounded_vector import Entries
 from .conditions import kkt_of
 from .discretization import Discretization, Motion
-from .entries import Entries
 from .linear_quadratic import LinearQuadratic, with_bounds
 from .model import Model, model_of
 from .nonlinear_program import Program, constraints, curvatures, slopes, values

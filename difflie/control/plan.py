@@ -61,7 +61,7 @@ class Plan(eqx.Module):
         default its bodies are drawn as their inertia ellipsoids. Raises OSError for a folder that
         cannot be written.
         """
-        from ..view.html import write_html
+        from ..view.report_page import write_html
         from .report import control_report, control_results
 
         results = control_results(problem, self)

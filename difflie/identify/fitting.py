@@ -24,8 +24,8 @@ from ..system.shown import subsample
 from ..system.system import System
 from ..system.validation import format_value
 from ..view.estimates import Estimated, estimate_figure
-from ..view.html import write_html
 from ..view.report import Report
+from ..view.report_page import write_html
 from .assessment import ArmAssessment, Assessment
 from .elimination import Windows, compressed, projected
 from .least_squares import Improved, LevenbergMarquardt, Minimiser, Outcome, Progress

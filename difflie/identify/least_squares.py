@@ -28,7 +28,7 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from ..io.unbroken import unhurried
+from ..io.interrupt_guard import unhurried
 from .elimination import Linearised
 
 Progress = Callable[[int, float], None]

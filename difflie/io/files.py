@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from ..system.validation import InputError, nearest
-from .unbroken import unbroken
+from .interrupt_guard import unbroken
 
 
 class OutputError(InputError):

@@ -19,5 +19,5 @@ from .kernel import kernel as kernel
 from .kernel import scan as scan
 from .private import coordination as coordination
 from .private import linear_identity as linear_identity
-from .regions import as_written as as_written
-from .regions import structured as structured
+from .strict_user_code import as_written as as_written
+from .strict_user_code import structured as structured

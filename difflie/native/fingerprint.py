@@ -21,7 +21,7 @@ import numpy as np
 from .closures import Unknown, content_of
 from .jaxprs import nested
 from .private import ClosedJaxpr, Literal, scan_sizes
-from .regions import is_strict
+from .strict_user_code import is_strict
 
 # Operations whose result is that of the function inside; what else is said of them is for jax.
 CALLS = frozenset(

@@ -3,8 +3,8 @@
 On the CPU the whole loop, with what it saves, is one call. A batch runs in the lanes of vector
 instructions and on all threads. Derivatives are native calls as well.
 
-The outermost call is the one that is compiled. Those inside of it are marks (`marks`): they cost
-nothing there, and become calls of their own where the outermost one has no program.
+The outermost call is the one that is compiled. Those inside of it are marks, see `deferred_calls`:
+they cost nothing there, and become calls of their own where the outermost one has no program.
 
 A loop with products of large matrices stays one of XLA, and its body is split (`partition`).
 
@@ -24,10 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from .attempts import available
+from .deferred_calls import marked
 from .jaxprs import contains, has_keys, with_traced_constants
 from .loop import LONGEST_INSIDE, Loop
 from .loop_body import Traced
-from .marks import marked
 from .partition import partition
 from .primitive import bind, call_once
 from .private import like_any, untracked, varying_axes, within

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .deferred_calls import Call, with_calls
 from .jaxprs import with_results
 from .loop_body import LoopBody, Traced
-from .marks import Call, with_calls
 from .private import ClosedJaxpr, like_any
 from .program import Program, Unsupported, finished
 from .rules import arguments, constants, flat

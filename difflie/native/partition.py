@@ -21,11 +21,11 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from .deferred_calls import Call, with_calls
 from .jaxprs import is_literal, nested, variables
-from .marks import Call, with_calls
 from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
-from .regions import region_within
 from .rules import LARGEST, MOST_INDICES
+from .strict_user_code import region_within
 
 # Groups of fewer operations are no native calls. Measured on an arm under a network: with one call
 # between two layers a gradient takes half as long again.

@@ -1,5 +1,7 @@
 """The jax primitive of native calls: a loop, for one or for a batch, and what jax does with it.
 
+A batch becomes vector lanes in `cpu.vectorized_loop`, and threads in `gpu.cuda`.
+
 It is differentiated as the loop that it is, so that its derivatives are native calls as well: the
 tangents take the states at the start of every iteration, and compute again what an iteration needs
 inside.
@@ -18,7 +20,7 @@ import jax.numpy as jnp
 
 from . import loop_derivatives
 from .attempts import available
-from .cpu import call
+from .cpu import vectorized_loop
 from .gpu import launch
 from .jaxprs import with_traced_constants
 from .loop import Loop
@@ -334,5 +336,5 @@ define(
     transpose=_transpose,
     batch=_batch,
     without_unused=_without_unused,
-    lowerings={"cpu": _lowering(call), "cuda": _lowering(launch, bind=_native_p.bind)},
+    lowerings={"cpu": _lowering(vectorized_loop), "cuda": _lowering(launch, bind=_native_p.bind)},
 )

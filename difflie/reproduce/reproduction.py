@@ -47,7 +47,7 @@ class Reproduction(NamedTuple):
         results, figures = self.paper.compute(progress, **options)
         if out is not None:
             # Here, since matplotlib takes long to import.
-            from ..view.html import write_html
+            from ..view.report_page import write_html
 
             progress("report", 0, 1)
             write_html(self.report(results, figures()), out)
@@ -64,6 +64,6 @@ class Reproduction(NamedTuple):
 
     def show(self, results: Results, console: Console | None = None) -> None:
         """Prints what `compute` gives."""
-        from ..view.printed import print_report
+        from ..view.report_terminal import print_report
 
         print_report(console or Console(), self.report(results))

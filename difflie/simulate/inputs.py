@@ -1,6 +1,7 @@
 """The inputs of a time loop: controls and wrenches, as functions, samples, or digital feedback.
 
-A digital controller is called at its sample times, its command held in between.
+A digital controller is called at its sample times; `time_steps` holds its command over the steps in
+between. What holds between samples is in `forces.inputs`.
 """
 
 from __future__ import annotations

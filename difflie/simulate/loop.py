@@ -32,7 +32,7 @@ from ..solvers.root import Bisection, root
 from ..system.kinematic_tree import Tree
 from .adjoint import Adjoint, Direct
 from .events import Event, least, named
-from .flight import flight
+from .free_flight_check import flight
 from .inputs import Input, Sampled, check_functions, samples
 from .result import Ending, Reconstruction
 from .step_status import StepStatus
@@ -297,7 +297,7 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
     assert stopped is not None
     k = jnp.where(watch.came, jnp.maximum(stopped - 1, 0), steps)
     row = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:]))[k], rows)
-    t0, given, _ = loop.acting(k, row, inner, held)
+    t0, given, _ = loop.inputs_over_step(k, row, inner, held)
     q, v = formulation.read(inner)
     given = given.begun(loop.tree.system, t0, q, v)
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from ..system.topology import Topology
-from .flight import Flight
+from .free_flight_check import Flight
 from .resolution import Resolution
 
 NEVER = np.iinfo(np.int32).max

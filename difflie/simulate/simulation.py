@@ -29,7 +29,7 @@ from .arguments import (
 )
 from .error_estimate import Refinement
 from .events import Until, events_of
-from .flight import flies
+from .free_flight_check import flies
 from .inputs import Input, Sampled, check_clock, finer_input, sampled_input
 from .loop import Run, trajectory
 from .resolution import may_exceed, warn_of

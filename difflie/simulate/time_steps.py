@@ -125,7 +125,7 @@ class TimeSteps(NamedTuple):
             force = lambda q, v: inputs.acting(tree, 0.0, q, v)[0]  # noqa: E731
         return resolution(tree, q0, force, self.dt, self.formulation.method)
 
-    def acting(
+    def inputs_over_step(
         self, k: jax.Array, row: Any, inner: Any, held: Held | None
     ) -> tuple[jax.Array, Inputs, Held | None]:
         """The start of step k () in s, the inputs in it, and what is held over it.
@@ -150,7 +150,7 @@ class TimeSteps(NamedTuple):
         """The state after one more step."""
         k, inner, watch, memories, command, before, reduced = state
         formulation, tree, system = self.formulation, self.tree, self.tree.system
-        t, acting, held = self.acting(k, row, inner, before)
+        t, acting, held = self.inputs_over_step(k, row, inner, before)
         here = t, *formulation.read(inner)
         controlled = acting.control is not None
         acting = acting.begun(system, *here).remembering(system, memories)
@@ -211,7 +211,7 @@ class TimeSteps(NamedTuple):
     def back(self, state: LoopState, row: Any) -> LoopState:
         """The state before the last step, for machines without memories."""
         k, inner, watch, _, command, _, _ = state
-        t, acting, _ = self.acting(k - 1, row, inner, None)
+        t, acting, _ = self.inputs_over_step(k - 1, row, inner, None)
         before = self.formulation.step(t + self.dt, inner, -self.dt, acting)[0]
         # A step that was not made is not undone.
         before = chosen(watch.going(k), before, inner) if self.events else before

@@ -204,7 +204,7 @@ class Trajectory(eqx.Module):
         drawn as their inertia ellipsoids. Raises ValueError for a batch of runs and for the run of
         another system, and OSError for a folder that cannot be written.
         """
-        from ..view.html import write_html
+        from ..view.report_page import write_html
         from .report import simulation_report, simulation_results
 
         results = simulation_results(self, system)

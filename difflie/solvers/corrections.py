@@ -9,7 +9,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from .line import chosen_line, whole
+from .line_search import chosen_line, whole
 from .linear import product
 from .newton import contraction
 from .root import Function, LinearSolve, Search, refined

@@ -11,7 +11,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from .line import chosen_line, whole
+from .line_search import chosen_line, whole
 from .linear import inverse, plain_product
 from .root import Function, LinearSolve, Search
 

@@ -15,7 +15,6 @@ from .design import Grid as Grid
 from .design import Listed as Listed
 from .design import Product as Product
 from .motions import Motions as Motions
-from .places import StoreError as StoreError
 from .report import plot as plot
 from .report import report as report
 from .run import Engine as Engine
@@ -33,5 +32,6 @@ from .samples import Uniform as Uniform
 from .sensitivity import Indices as Indices
 from .sensitivity import Sensitivity as Sensitivity
 from .sensitivity import sensitivity as sensitivity
+from .store_location import StoreError as StoreError
 
 __getattr__ = names_of(__name__)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from ..view.figures import save
-from ..view.html import write_html
 from ..view.report import Cell, Figure, Report, Section, Table, Worked, notes
+from ..view.report_page import write_html
 from ..view.sweep import (
     histogram_figure,
     map_figure,

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ..system.validation import format_value
 from .chunks import chunk_size
 from .design import Design
-from .places import NoStoreError
-from .program import Program
+from .multi_process import Program
 from .store import Store
+from .store_location import NoStoreError
 from .variants import FAILED, REFUSED, Function, Variants
 
 if TYPE_CHECKING:

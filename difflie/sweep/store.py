@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.interrupt_guard import unbroken
 from ..io.results import machine
-from ..io.unbroken import unbroken
 from ..system.installation import extra
-from .places import NoStoreError, StoreError, differences, place, quiet, said, without, zarr
+from .store_location import NoStoreError, StoreError, differences, place, quiet, said, without, zarr
 from .variants import REFUSED, STATUS, Column
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from ..io.appearance.shape import Shape
 from . import report
 from .camera import Camera
 from .figures import colours, new_figure
+from .perspective_canvas import Sheet
 from .scenes import Scene
-from .sheet import Sheet
 
 # Edges sharper than this, in rad, are drawn wherever they are seen.
 _CREASE = 0.7

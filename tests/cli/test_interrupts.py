@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from difflie.io import unbroken
+from difflie.io import interrupt_guard
 from difflie.io.files import written
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX has them")
@@ -67,19 +67,19 @@ def test_a_file_of_the_main_thread_is_finished_first(tmp_path):
 
     def write():
         with written(path) as file:
-            unbroken.interrupt()
+            interrupt_guard.interrupt()
             file.write(json.dumps([1]).encode())
 
     with pytest.raises(KeyboardInterrupt):
         write()
     assert json.loads(path.read_text()) == [1]
     with pytest.raises(KeyboardInterrupt):
-        unbroken.interrupt()
-    assert not unbroken.is_writing()
+        interrupt_guard.interrupt()
+    assert not interrupt_guard.is_writing()
 
 
 def test_fits_end_with_a_result():
     """The first Ctrl-C of a fit is answered by the best so far, in its own time."""
-    assert not unbroken.is_unhurried()
-    with unbroken.unhurried():
-        assert unbroken.is_unhurried()
+    assert not interrupt_guard.is_unhurried()
+    with interrupt_guard.unhurried():
+        assert interrupt_guard.is_unhurried()

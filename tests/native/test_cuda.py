@@ -18,7 +18,7 @@ from kernels import Kernels, nvrtc_required, required
 from difflie import native
 from difflie.native import attempts, primitive
 from difflie.native.attempts import Unavailable
-from difflie.native.cpu import call, ffi
+from difflie.native.cpu import ffi, vectorized_loop
 from difflie.native.gpu import cuda, launch, nvrtc
 from difflie.native.loop import Loop
 from difflie.native.loop_body import Traced
@@ -387,7 +387,7 @@ class Pretended:
         monkeypatch.setattr(launch, "_gpu", lambda: gpu)
         monkeypatch.setattr(nvrtc, "compiled", self.compiled)
         compiled = functools.partial(launch.compiled, bind=primitive._apply)
-        monkeypatch.setattr(call, "compiled", compiled)
+        monkeypatch.setattr(vectorized_loop, "compiled", compiled)
         register = jax.ffi.register_ffi_target
         monkeypatch.setattr(
             jax.ffi, "register_ffi_target", lambda name, f, platform: register(name, f)

@@ -16,7 +16,7 @@ from transformations import GAIN, TRANSFORMATIONS, X, assert_same, batch, native
 
 import difflie as dl
 from difflie.native import attempts, kernel, scan
-from difflie.native.cpu import call, ffi, functions, object_code
+from difflie.native.cpu import ffi, functions, object_code, vectorized_loop
 from difflie.native.loop import Loop
 from difflie.native.loop_body import Traced
 from difflie.native.program import instructions
@@ -485,7 +485,7 @@ def test_another_process_finds_the_code_on_the_disk(tmp_path, monkeypatch):
     )
     files = sorted((tmp_path / "cache").glob("*.difflie"))
     assert files or jax.default_backend() != "cpu"
-    monkeypatch.setattr(call, "text_of", None)
+    monkeypatch.setattr(vectorized_loop, "text_of", None)
     monkeypatch.setattr(object_code, "_addresses", {})
     monkeypatch.setattr(ffi, "_registered", dict(ffi._registered))
     here: dict = {}

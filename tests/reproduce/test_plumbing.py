@@ -19,8 +19,8 @@ from difflie.reproduce.park_chung.comparison import Agreed
 from difflie.reproduce.report import paper_report
 from difflie.view import plots
 from difflie.view.figures import figure
-from difflie.view.html import write_html
 from difflie.view.report import Checked, Note, Section, Table
+from difflie.view.report_page import write_html
 
 
 def test_papers_are_imported_when_they_are_asked_for():

@@ -13,7 +13,7 @@ from small import CHUNK, DESIGN, SWINGS
 from travellers import checksum
 
 import difflie as dl
-from difflie.sweep import StoreError, failures, places, store
+from difflie.sweep import StoreError, failures, store, store_location
 from difflie.sweep.store import Store
 
 FEW = dl.Grid({"x": np.arange(10.0)})
@@ -63,7 +63,7 @@ def test_a_store_that_was_not_made_to_its_end_is_made_again(tmp_path, monkeypatc
     assert (tmp_path / "store" / "zarr.json").exists()
     table = dl.sweep(square, FEW, f"file://{tmp_path}/store", chunk=5)
     np.testing.assert_array_equal(table["square"], np.arange(10.0) ** 2)
-    places.zarr().open_group(tmp_path / "other", mode="w")
+    store_location.zarr().open_group(tmp_path / "other", mode="w")
     with pytest.raises(StoreError, match="is no store of a sweep; give another folder"):
         dl.sweep(square, FEW, tmp_path / "other")
 

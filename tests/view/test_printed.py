@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from difflie.view.printed import print_table
+from difflie.view.report_terminal import print_table
 
 NAMES = ["a_rather_long_name_of_a_joint_of_the_left_hand", "x[0]", "elbow/damping"]
 HEADS = ("joint", "start", "value", "standard error", "95 % interval")

@@ -12,8 +12,6 @@ from scipy.stats import chi2
 from difflie.io.results import machine, provenance
 from difflie.view.estimates import Estimated, ellipse_figure, estimate_figure
 from difflie.view.figures import figure
-from difflie.view.html import write_html
-from difflie.view.printed import print_report
 from difflie.view.report import (
     Checked,
     Figure,
@@ -25,6 +23,8 @@ from difflie.view.report import (
     notes,
     sentences,
 )
+from difflie.view.report_page import write_html
+from difflie.view.report_terminal import print_report
 
 
 def blank():

@@ -3,8 +3,8 @@
 import pytest
 
 from difflie.view.figures import figure
-from difflie.view.html import write_html
 from difflie.view.report import Figure, Report, Section, Table, Worked
+from difflie.view.report_page import write_html
 
 
 def test_pictures_are_enlarged(browser, tmp_path):

@@ -12,7 +12,7 @@ from ..fingerprint import CALLS
 from ..jaxprs import nested
 from ..private import scan_sizes
 from ..program import Program, Unsupported, While, finished
-from ..regions import has_strict
+from ..strict_user_code import has_strict
 from .arithmetic import choice
 from .indexing import is_at
 from .writing import RULES, Array, elementwise, flat, kind_of, like, write_closed

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..private import Literal
 from ..program import TYPES, Program, Unsupported
-from ..regions import is_strict
+from ..strict_user_code import is_strict
 from .parameters import check
 
 # Arrays with more entries are no part of a program.

@@ -18,8 +18,8 @@ from numpy.random import Generator
 
 from ...view.camera import Camera, along_line
 from ...view.figures import new_figure
+from ...view.perspective_canvas import Sheet
 from ...view.projective import directions, inside, join, meet, points, reflection, scaling, shear
-from ...view.sheet import Sheet
 from .check import Check, residual
 from .rigid_body import displacement
 

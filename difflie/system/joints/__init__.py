@@ -3,8 +3,8 @@
 from .fixed import Fixed as Fixed
 from .free import Free as Free
 from .helical import Helical as Helical
-from .joint import ROW_FIELDS as ROW_FIELDS
 from .joint import FORCE_UNITS as FORCE_UNITS
+from .joint import ROW_FIELDS as ROW_FIELDS
 from .joint import UNITS as UNITS
 from .joint import Axis as Axis
 from .joint import Dof as Dof

@@ -16,7 +16,7 @@ import jax
 
 from .jaxprs import is_literal, nested, variables
 from .private import ClosedJaxpr, eval_jaxpr
-from .regions import region_within
+from .strict_user_code import region_within
 
 _NAME = "difflie_kernel"
 

@@ -18,8 +18,8 @@ import jax
 import numpy as np
 
 from .. import native
-from .places import StoreError
 from .store import Store
+from .store_location import StoreError
 
 # Milliseconds until a note is asked for again.
 _AGAIN = 1000
