@@ -44,7 +44,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, needed
 from .recordings import DataError, Recording, filled
-from .sensors import meant
+from .sensors import to_true
 
 
 class InverseDynamics(Problem):
@@ -137,7 +137,7 @@ class InverseDynamics(Problem):
         """The torques (n, nv) in N m or N that the motion needs, averaged where it is smoothed."""
         tree = Tree.of(system)
         torque = jax.vmap(lambda *state: needed_torque(tree, *state))
-        return self.averaged(torque, *meant(system, self.q, self.v, self.a))
+        return self.averaged(torque, *to_true(system, self.q, self.v, self.a))
 
     def efforts(self, system: System) -> Float[Array, "n nv"]:
         """The efforts (n, nv) delivered for the measured commands, averaged likewise."""
@@ -146,7 +146,7 @@ class InverseDynamics(Problem):
         def effort(torques: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
             return generalised(tree, torques, q, v)
 
-        state = meant(system, self.q, self.v)
+        state = to_true(system, self.q, self.v)
         return self._mean(jax.vmap(effort)(self._given(system)[0], *state))
 
     def commanded(self, system: System, efforts: Float[Array, "n nv"]) -> InverseDynamics:
@@ -206,7 +206,7 @@ class InverseDynamics(Problem):
 
     def _given(self, system: System) -> tuple[Float[Array, "n nu"], Float[Array, "n nu"]]:
         """The output of each actuator (n, nu), and its derivative by a shift of its commands."""
-        state = meant(system, self.q, self.v)
+        state = to_true(system, self.q, self.v)
 
         def given(tau: jax.Array) -> jax.Array:
             if remember(system):

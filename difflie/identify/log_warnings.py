@@ -26,7 +26,7 @@ from ..system.joints import UNITS
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .recordings import Recording, savitzky_golay
-from .sensors import meant
+from .sensors import to_true
 
 # Rows that are compared, and the time (s) over which positions are smoothed for it.
 _ROWS = 256
@@ -123,7 +123,7 @@ def _motion(
     if len(there) < 10 * system.nv:
         return None
     rows = there[np.linspace(0, len(there) - 1, _ROWS).astype(int)]
-    read = meant(system, *(jnp.asarray(x[rows], system.dtype) for x in (q, v, a)))
+    read = to_true(system, *(jnp.asarray(x[rows], system.dtype) for x in (q, v, a)))
     q, v, a = (np.asarray(x) for x in read)
     return q, v, a, tau[rows]
 
@@ -182,7 +182,7 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
     if system.nq != system.nv or q is None or q.shape[1] != system.nv:
         return warnings
     rates = () if v is None or v.shape != q.shape else (jnp.asarray(v),)
-    q, *rates = (np.asarray(x) for x in meant(system, jnp.asarray(q), *rates))
+    q, *rates = (np.asarray(x) for x in to_true(system, jnp.asarray(q), *rates))
     if np.nanmax(np.nanmax(q, axis=0) - np.nanmin(q, axis=0)) < _STILL:
         return [
             *warnings,

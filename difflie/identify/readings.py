@@ -27,7 +27,7 @@ from ..forces.actuators.acting import recalled, timed
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, needed
 from .recordings import DataError, Recording
-from .sensors import meant
+from .sensors import to_true
 from .sensors.measured import differences, named_sensor, reading_deviations, readings_of, widths
 
 _USES = {"v": "v", "a": "a", "u": "tau"}
@@ -83,7 +83,7 @@ class Readings(Problem):
 
     def errors(self, system: System) -> Float[Array, "n K"]:
         """Predictions less readings (n, K) in the units of the sensors; zero at gaps."""
-        q, v, a = meant(system, self.q, self.v, self.a)
+        q, v, a = to_true(system, self.q, self.v, self.a)
 
         def at(given: jax.Array, *row: jax.Array) -> jax.Array:
             return differences(system, self.names, given, *row)

@@ -30,7 +30,7 @@ from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
 from .readings import SimulatedReadings
 from .recordings import DataError, Recording
-from .sensors import meant, seen
+from .sensors import to_measured, to_true
 
 
 class Shooting(Problem):
@@ -138,7 +138,7 @@ class Shooting(Problem):
         self, system: System, own: jax.Array
     ) -> tuple[Float[Array, "w edges nq"], Float[Array, "w edges nv"]]:
         """What encoders read in the simulated windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
-        return seen(system, *self.simulated(system, own)[:2])
+        return to_measured(system, *self.simulated(system, own)[:2])
 
     def simulated(
         self, system: System, own: jax.Array
@@ -152,7 +152,7 @@ class Shooting(Problem):
             )
             shift, push = jnp.split(change, 2, axis=1)
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
-        q0, v0 = meant(system, q0, v0)
+        q0, v0 = to_true(system, q0, v0)
         tree, memories = Tree.of(system), self.remembered(system)
 
         n = self.substeps
@@ -194,7 +194,7 @@ class Shooting(Problem):
         if self.memories is not None or not remember(system):
             return self.memories
         tree = Tree.of(system)
-        q, v = meant(
+        q, v = to_true(
             system,
             jnp.where(jnp.isnan(self.q), system.neutral(), self.q)[:, :-1],
             jnp.where(jnp.isnan(self.v), 0, self.v)[:, :-1],
@@ -239,7 +239,7 @@ class Shooting(Problem):
 
     def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
         true_q, true_v, memories = self.simulated(system, own)
-        q, v = seen(system, true_q, true_v)
+        q, v = to_measured(system, true_q, true_v)
         nv = v.shape[-1]
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
         off = self.departure(system, q)

@@ -46,7 +46,7 @@ from .inverse_dynamics import InverseDynamics, needed_torque
 from .problem import Layout, LogNumber, Problem
 from .recordings import DataError
 from .samples import CHUNK, Samples
-from .sensors import meant
+from .sensors import to_true
 
 JOINTS = ("armature", "damping", "friction")
 PI = (
@@ -132,7 +132,7 @@ def torque_rows(
     problem: InverseDynamics, system: System, joints: tuple[str, ...]
 ) -> tuple[Float[Array, "n nv p"], Float[Array, "n nv"]]:
     """W (n, nv, p) and y (n, nv) in standard deviations, zero at gaps."""
-    state = meant(system, problem.q, problem.v, problem.a)
+    state = to_true(system, problem.q, problem.v, problem.a)
     inertial = problem.averaged(lambda *state: body_columns(system, *state), *state)
     count = len(system.joints.armature)
     empty = without(system, np.arange(len(system.body_names)), np.arange(count), ())

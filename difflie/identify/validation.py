@@ -31,7 +31,7 @@ from .problem import Deviation
 from .readings import ReadingErrors, Readings
 from .recordings import DataError, Recording
 from .search import search
-from .sensors import seen
+from .sensors import to_measured
 from .sensors.measured import columns_of_sensors, reading_deviations, readings_of
 from .shooting import Shooting
 from .statistics import whiteness
@@ -285,7 +285,7 @@ class Trial:
 def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, ...]:
     """Simulated configurations of windows, and how far they and readings are from measured ones."""
     q, v, memories = motion.simulated(system, own)
-    read, _ = seen(system, q, v)
+    read, _ = to_measured(system, q, v)
     others = motion.readings
     errors = q[..., :0] if others is None else others.errors(system, q, v, memories)
     return read, motion.departure(system, read), errors

@@ -9,7 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.sensors import meant, seen
+from difflie.identify.sensors import to_measured, to_true
 
 SCALE, BIAS = 1.05, -0.3
 
@@ -65,10 +65,10 @@ def test_what_is_seen_and_what_is_meant():
     encoder = di.Encoder("hinge", position_scale=-2.0, position_bias=0.5)
     system = di.with_sensors(dl.chain(bodies), encoder)
     q, v = np.array([[0.6, 0.8, 0.0, 0.0, 0.3]]), np.array([[1.0, 2.0, 3.0, 4.0]])
-    read = seen(system, jnp.asarray(q), jnp.asarray(v))
+    read = to_measured(system, jnp.asarray(q), jnp.asarray(v))
     np.testing.assert_allclose(read[0], [[0.6, 0.8, 0.0, 0.0, -0.1]], rtol=1e-14)
     np.testing.assert_allclose(read[1], [[1.0, 2.0, 3.0, -8.0]], rtol=1e-14)
-    for back, true in zip(meant(system, *read), (q, v), strict=True):
+    for back, true in zip(to_true(system, *read), (q, v), strict=True):
         np.testing.assert_allclose(back, true, rtol=1e-14)
 
 

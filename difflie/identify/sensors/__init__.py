@@ -8,5 +8,5 @@ from .measured import pose_readings as pose_readings
 from .measured import with_sensors as with_sensors
 from .sensor import Encoder as Encoder
 from .sensor import Sensor as Sensor
-from .sensor import meant as meant
-from .sensor import seen as seen
+from .sensor import to_measured as to_measured
+from .sensor import to_true as to_true

@@ -50,7 +50,7 @@ class Encoder(AtJoint):
         return [*super().problems(), *more]
 
 
-def seen(
+def to_measured(
     system: System, q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
 ) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"]]:
     """The readings for q (..., nq) and v (..., nv), in rad, m and the same per s."""
@@ -58,7 +58,7 @@ def seen(
     return scale * q + bias, rate * v
 
 
-def meant(system: System, q: jax.Array, *rates: jax.Array) -> tuple[jax.Array, ...]:
+def to_true(system: System, q: jax.Array, *rates: jax.Array) -> tuple[jax.Array, ...]:
     """The true q (..., nq), and velocities or accelerations (..., nv), for these readings."""
     scale, bias, rate = _calibration(system, q.shape[:-1])
     return (q - bias) / scale, *(x / rate for x in rates)
