@@ -1,3 +1,5 @@
+import contextlib
+import ctypes
 import gc
 import hashlib
 import importlib.metadata
@@ -129,10 +131,17 @@ def _few_programs():
     if _MAPS.exists() and (_pieces() > 20_000 or _memory() > _held[0] + 1.5e9):
         jax.clear_caches()
         gc.collect()
+        _give_back()
         _held[0] = _memory()
 
 
 _held = [0.0]
+
+
+def _give_back() -> None:
+    """Programs lie on C's heap, in pieces too small for it to give them back unasked."""
+    with contextlib.suppress(AttributeError):  # of C libraries but glibc
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _pieces() -> int:

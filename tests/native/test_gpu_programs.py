@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gpu_programs import FIELDS, GPU, PROGRAMS, ROBOTS, TYPES, motion, recorded, rows
+from gpu_programs import FIELDS, GPU, MEASURED, TYPES, motion, recorded, rows
 from kernels import Kernels, nvrtc_required
 from ptx import Ptx
 
@@ -96,8 +96,7 @@ def test_the_benchmark_says_that_there_is_no_gpu():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize(("robot", "program"), MEASURED)
 def test_what_kernels_take_of_a_gpu(robot, program, dtype):
     """A kernel that grows is noticed: registers, memory for want of them, size of the code."""
     nvrtc_required()
