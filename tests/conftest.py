@@ -128,7 +128,7 @@ def _few_programs():
     have, compilation crashes.
     """
     yield
-    if _MAPS.exists() and (_pieces() > 20_000 or _memory() > _held[0] + 1.5e9):
+    if _MAPS.exists() and (_pieces() > 20_000 or _memory() > _held[0] + 2e9):
         jax.clear_caches()
         gc.collect()
         _give_back()
