@@ -22,8 +22,8 @@ PACKAGE = Path(dl.__file__).parent
 ORDER = (
     "deprecated",
     *("groups", "native", "solvers", "spatial", "system"),
-    *("dynamics", "forces", "constraints", "parameters", "io"),
-    *("integrators", "quantities", "view", "formulations", "simulate", "identify"),
+    *("dynamics", "forces", "constraints", "parameters", "integrators", "io"),
+    *("quantities", "view", "formulations", "simulate", "identify"),
     *("control", "sweep", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")

@@ -65,8 +65,7 @@ def run_problem(
     if out is None:
         return results, control_report(problem, plan, results, about, whole=False)
     _write(out, problem, plan)
-    robot = config.system.robot((config.path.parent,))
-    appearance = read_appearance(robot, problem.system)
+    appearance = read_appearance(config.robot, problem.system)
     report = control_report(problem, plan, results, about, appearance)
     write_html(report, out)
     return results, report

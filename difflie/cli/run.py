@@ -10,12 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from ..constraints import assemble
-from ..integrators import by_name
 from ..io import read_appearance
 from ..io.config import Config, read_config
-from ..io.couplings import closed
-from ..io.loading import control_of, load_system, located, state_of
+from ..io.loading import control_of, start_of
 from ..io.modules import code_allowed
 from ..io.results import save_arrays
 from ..simulate import Trajectory, simulate
@@ -76,7 +73,7 @@ def run_config(
     if out is None:
         return results, simulation_report(trajectory, system, results, about, whole=False)
     _write(out, system, trajectory)
-    appearance = read_appearance(config.system.robot((config.path.parent,)), system)
+    appearance = read_appearance(config.robot, system)
     report = simulation_report(trajectory, system, results, about, appearance)
     write_html(report, out)
     return results, report
@@ -90,12 +87,7 @@ def simulated(
     Raises as `run_config`.
     """
     table = config.simulation
-    system = closed(load_system(config), config.constraint, config.path)
-    with located(f"{config.path}: simulation.method: "):
-        method = by_name(table.method)
-    guess = state_of(system, config.initial, f"{config.path}: initial")
-    with located(f"{config.path}: initial: "):
-        q0, v0 = assemble(system, *guess)
+    system, q0, v0, guess, method = start_of(config, "simulation.method", table.method)
     trajectory = simulate(
         system,
         q0,

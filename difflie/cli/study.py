@@ -63,7 +63,7 @@ def system_of(config: Study) -> System:
 
     Raises `ConfigError` for parts that do not suit the robot.
     """
-    return system_with_sensors(config, load_system(config, config.folder))
+    return system_with_sensors(config, load_system(config))
 
 
 def parameters_of(config: Study, system: System) -> Parameters:

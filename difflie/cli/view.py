@@ -128,8 +128,7 @@ def _configured(
     control = control_of(config.control, system, config.path)
     seen = run.computed()
     motion = Motion(np.asarray(seen.t), np.asarray(seen.q), np.asarray(seen.v))
-    robot = config.system.robot((config.path.parent,))
-    return system, robot, [(file.stem, motion)], start, control
+    return system, config.robot, [(file.stem, motion)], start, control
 
 
 def _first(system: System, runs: Sequence[tuple[str, Any]]) -> tuple[NDArray, NDArray]:

@@ -66,21 +66,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..constraints import Constraint, assemble
-from ..integrators import by_name
-from ..io.config import InitialTable, SystemTable
-from ..io.couplings import OWN, TABLES, Force, closed, constraints_of, couplings_of
-from ..io.loading import load_system, located, numbers_of, state_of
-from ..io.modules import check_code
-from ..io.tables import read_file, read_typed, typed_rows
-from ..io.toml import ConfigError, Faults, read_toml
+from ..io.config import MotionFile, read_machine_file
+from ..io.loading import located, numbers_of, start_of, state_of
+from ..io.tables import read_typed, typed_rows
+from ..io.toml import ConfigError, Faults
 from ..system.system import System
 from .fddp import FDDP
 from .inputs import Commands, Input, as_input
@@ -98,19 +93,14 @@ def _has_costs(cost: list[Any]) -> Iterator[str]:
         yield "there is no [[cost]]; give one or more"
 
 
-@dataclass(frozen=True)
-class ControlFile:
-    """A whole control problem in a file; path is where it was read.
+@dataclass(frozen=True, kw_only=True)
+class ControlFile(MotionFile):
+    """A whole control problem in a file.
 
-    allow_code: whether modules that the file names may be imported. couplings: its actuators and
-    other forces, by the names of their tables. cost, bound, input: instances of the classes in
-    `difflie.control.tables`. solver: what solves it.
+    cost, bound, input: instances of the classes in `difflie.control.tables`. solver: what solves
+    it.
     """
 
-    path: Path
-    allow_code: bool
-    system: SystemTable
-    initial: InitialTable
     horizon: HorizonTable
     limits: LimitsTable
     guess: GuessTable
@@ -118,8 +108,6 @@ class ControlFile:
     bound: list[Any]
     input: list[Any]
     solver: Solver
-    constraint: list[Constraint]
-    couplings: dict[str, Force]
     conditions = (_has_costs,)
 
 
@@ -131,20 +119,16 @@ def read_control(path: str | os.PathLike[str], *, allow_code: bool = False) -> C
     allowed, and otherwise with all faults at once:
     unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
-    path = Path(path)
-    tables, faults = read_toml(path), Faults(path)
-    check_code(tables, path, allow_code)
-    parts = {
-        "path": path,
-        "allow_code": allow_code,
+    return read_machine_file(ControlFile, path, allow_code, _own)
+
+
+def _own(tables: dict[str, Any], faults: Faults) -> dict[str, Any]:
+    return {
         "cost": typed_rows(tables, "cost", COSTS, "cost", faults),
         "bound": typed_rows(tables, "bound", BOUNDS, "bound", faults),
         "input": typed_rows(tables, "input", INPUTS, "input", faults),
         "solver": _solver(tables, faults),
-        "constraint": constraints_of(tables, faults),
-        "couplings": couplings_of(tables, faults, allow_code),
     }
-    return read_file(ControlFile, tables, faults, (*parts, *OWN, *TABLES), **parts)
 
 
 def _solver(tables: dict[str, Any], faults: Faults) -> Any:
@@ -160,11 +144,7 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
     The start is assembled where the machine has constraints. Raises `ConfigError` for parts that do
     not suit the machine, and as `Problem` does.
     """
-    system = closed(load_system(config), config.constraint, config.path)
-    with located(f"{config.path}: "):
-        start = state_of(system, config.initial, "initial")
-    with located(f"{config.path}: initial: "):
-        q0, v0 = assemble(system, *start) if system.constraints else start
+    system, q0, v0, _, method = start_of(config, "horizon.method", config.horizon.method)
     faults = Faults(config.path)
     terms: dict[str, list[Any]] = {"running": [], "final": []}
     for name in ("cost", "bound"):
@@ -182,8 +162,6 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
     with located(f"{config.path}: "):
         times = table.duration
         limits = config.limits.made(system, inputs, "limits")
-        with located("horizon.method: "):
-            method = by_name(table.method)
         problem = Problem(
             system,
             q0,

@@ -51,10 +51,10 @@ at once, in a `ConfigError` with a line for each, which names the file, the key 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from ..constraints import Constraint
 from ..system.fields import number
@@ -194,20 +194,79 @@ class ControlTable:
     conditions = (_has_both,)
 
 
-@dataclass(frozen=True)
-class Config:
-    """A whole configuration file; path is where it was read.
+@dataclass(frozen=True, kw_only=True)
+class MachineFile:
+    """What all files on a machine have; path is where one was read.
 
-    couplings: its forces, by the names of their tables, "spring[0]".
+    folder: that of other files which it names, if they are not beside it. allow_code: whether
+    modules that it names may be imported. text: its tables as they are. couplings: its actuators
+    and other forces, by the names of their tables, "spring[0]".
     """
 
     path: Path
-    system: SystemTable
+    folder: Path
+    allow_code: bool
+    text: dict[str, Any]
+    system: SystemTable | None
+    couplings: dict[str, Force]
+
+    @property
+    def robot(self) -> Path:
+        """The robot file of [system]."""
+        assert self.system is not None
+        return self.system.robot((self.path.parent, self.folder))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionFile(MachineFile):
+    """What all files on motions from a start have besides."""
+
     initial: InitialTable
+    constraint: list[Constraint]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(MotionFile):
+    """A whole configuration file."""
+
     simulation: SimulationTable
     control: ControlTable
-    constraint: list[Constraint]
-    couplings: dict[str, Force]
+
+
+File = TypeVar("File", bound=MachineFile)
+
+
+def read_machine_file(
+    cls: type[File],
+    path: str | os.PathLike[str],
+    allow_code: bool,
+    own: Callable[[dict[str, Any], Faults], dict[str, Any]] = lambda tables, faults: {},
+    folder: Path | None = None,
+) -> File:
+    """A TOML file on a machine as an instance of a class, see `read_file`.
+
+    own: reads the tables of the file that are no field of the class by itself, by their names.
+    Raises as `read_config`.
+    """
+    path = Path(path)
+    folder = path.parent if folder is None else folder
+    tables, faults = read_toml(path), Faults(path, ConfigError, folder)
+    check_code(tables, path, allow_code)
+    parts = own(tables, faults)
+    if issubclass(cls, MotionFile):
+        parts["constraint"] = constraints_of(tables, faults)
+    return read_file(
+        cls,
+        tables,
+        faults,
+        (*parts, *OWN, *TABLES),
+        path=path,
+        folder=folder,
+        allow_code=allow_code,
+        text=tables,
+        couplings=couplings_of(tables, faults, allow_code),
+        **parts,
+    )
 
 
 def read_config(path: str | os.PathLike[str], *, allow_code: bool = False) -> Config:
@@ -218,12 +277,4 @@ def read_config(path: str | os.PathLike[str], *, allow_code: bool = False) -> Co
     allowed, and otherwise with all faults at once:
     unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
-    path = Path(path)
-    tables, faults = read_toml(path), Faults(path)
-    check_code(tables, path, allow_code)
-    parts = {
-        "path": path,
-        "constraint": constraints_of(tables, faults),
-        "couplings": couplings_of(tables, faults, allow_code),
-    }
-    return read_file(Config, tables, faults, ("constraint", *OWN, *TABLES), **parts)
+    return read_machine_file(Config, path, allow_code)

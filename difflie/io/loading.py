@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,25 +14,15 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from ..constraints import lock
+from ..constraints import assemble, lock
+from ..integrators import Method, by_name
 from ..system.arguments import checked, on_manifold
 from ..system.system import System
 from ..system.validation import format_value, nearest
 from . import load
-from .config import ControlTable, InitialTable, SystemTable
-from .couplings import Force, coupled
+from .config import ControlTable, InitialTable, MachineFile, MotionFile
+from .couplings import closed, coupled
 from .toml import ConfigError
-
-
-class Described(Protocol):
-    """A configuration with a machine."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def system(self) -> SystemTable: ...
-    @property
-    def couplings(self) -> dict[str, Force]: ...
 
 
 @contextmanager
@@ -44,19 +34,43 @@ def located(where: str) -> Iterator[None]:
         raise ConfigError(f"{where}{error}") from None
 
 
-def load_system(config: Described, *folders: Path) -> System:
+def load_system(config: MachineFile) -> System:
     """The robot of [system], with its locked joints and the forces and actuators of the file.
 
-    folders: where its file may be, if not beside the configuration. Raises as `load` does, and
-    `ConfigError` for joints and forces that do not suit the robot.
+    Raises as `load` does, and `ConfigError` for joints and forces that do not suit the robot.
     """
-    table, folder = config.system, config.path.parent
-    robot, loops = table.robot((folder, *folders)), table.loops_file(folder)
-    system = load(robot, base=table.base, gravity=table.gravity, loops=loops)
+    table = config.system
+    assert table is not None
+    loops = table.loops_file(config.path.parent)
+    system = load(config.robot, base=table.base, gravity=table.gravity, loops=loops)
     if table.locked:
         with located(f"{config.path}: system.locked: "):
             system = lock(system, table.locked)
     return coupled(system, config.couplings, config.path)
+
+
+class Start(NamedTuple):
+    """A system, its state at the start, q (nq,) and v (nv,), the guess of that, and a method."""
+
+    system: System
+    q: jax.Array
+    v: jax.Array
+    guess: tuple[jax.Array, jax.Array]
+    method: Method
+
+
+def start_of(config: MotionFile, where: str, method: str) -> Start:
+    """What a motion begins with: the system with its constraints, a start on them, the method.
+
+    method: its name, which the key `where` of the file has. Raises as `load_system`, `ConfigError`
+    for a state or method that does not suit, and `ModelError` for such constraints.
+    """
+    system = closed(load_system(config), config.constraint, config.path)
+    with located(f"{config.path}: {where}: "):
+        found = by_name(method)
+    guess = state_of(system, config.initial, f"{config.path}: initial")
+    with located(f"{config.path}: initial: "):
+        return Start(system, *assemble(system, *guess), guess, found)
 
 
 def state_of(system: System, table: InitialTable, where: str) -> tuple[Any, Any]:

@@ -98,11 +98,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from ..system.fields import number
 from ..system.validation import format_value, nearest
-from .config import SystemTable
-from .couplings import OWN, TABLES, Force, couplings_of
-from .modules import check_code
-from .tables import read_file, rows_by_place
-from .toml import ConfigError, Faults, read_toml
+from .config import MachineFile, read_machine_file
+from .tables import rows_by_place
 
 
 @dataclass(frozen=True)
@@ -437,23 +434,16 @@ def _has_times(data: DataTable, run: list[RunTable]) -> Iterator[str]:
             yield from (f"run[{i}].{fault}" for fault in _in_order(first, last))
 
 
-@dataclass(frozen=True)
-class Study:
-    """A whole identification file; path is where it was read.
+@dataclass(frozen=True, kw_only=True)
+class Study(MachineFile):
+    """A whole identification file.
 
-    folder: that of the files of runs. allow_code: whether modules that the file names may be
-    imported. couplings: its actuators and other forces, by the names of
-    their tables, "drive[0]". encoder: the tables [[encoder]], of `difflie.identify.Encoder`, by
-    their places likewise.
+    folder: that of the files of runs. encoder: the tables [[encoder]], of
+    `difflie.identify.Encoder`, by their places, "encoder[0]".
     """
 
-    path: Path
-    folder: Path
-    allow_code: bool
-    system: SystemTable
     data: DataTable
     run: list[RunTable]
-    couplings: dict[str, Force]
     encoder: dict[str, dict[str, Any]]
     fit: FitTable
     validation: ValidationTable
@@ -477,15 +467,10 @@ def read_study(
     allowed, and otherwise with all faults at once: unknown or missing keys (with the nearest known
     one) and values of a wrong type or out of range.
     """
-    path = Path(path)
-    folder = path.parent if data is None else data
-    tables, faults = read_toml(path), Faults(path, ConfigError, folder)
-    check_code(tables, path, allow_code)
-    parts = {
-        "path": path,
-        "folder": folder,
-        "allow_code": allow_code,
-        "couplings": couplings_of(tables, faults, allow_code),
-        "encoder": rows_by_place(tables, "encoder", faults),
-    }
-    return read_file(Study, tables, faults, ("encoder", *OWN, *TABLES), **parts)
+    return read_machine_file(
+        Study,
+        path,
+        allow_code,
+        lambda tables, faults: {"encoder": rows_by_place(tables, "encoder", faults)},
+        data,
+    )

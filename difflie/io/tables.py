@@ -269,13 +269,13 @@ def read_file(
 ) -> Any:
     """A whole file as an instance of a class, whose fields are tables [name] and lists [[name]].
 
-    Lists with a default may be left out. parts: fields that are read elsewhere; others: the names
+    Those with a default may be left out. parts: fields that are read elsewhere; others: the names
     of their tables. Raises the error of `faults` with all faults: those reported before, unknown
     tables (with the nearest one), and those of the known tables.
     """
     fields = [f for f in dataclasses.fields(cls) if f.name not in parts]
     kinds = {f.name: value_kind(cls, f) for f in fields}
-    needed = {f.name for f in fields if f.default_factory is MISSING}
+    needed = {f.name for f in fields if f.default is MISSING and f.default_factory is MISSING}
     known = [*kinds, *others]
     meant = add_unknown_keys(tables, known, lambda name: f"there is no table [{name}]", faults)
     wrong = meant & kinds.keys()

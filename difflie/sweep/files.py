@@ -44,22 +44,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from .. import quantities as dq
-from ..constraints import Constraint, assemble
-from ..integrators import by_name
-from ..io.config import ControlTable, InitialTable, SimulationTable, SystemTable
-from ..io.couplings import OWN, TABLES, Force, closed, constraints_of, couplings_of
+from ..io.config import (
+    ControlTable,
+    MotionFile,
+    SimulationTable,
+    SystemTable,
+    read_machine_file,
+)
 from ..io.kinds import STRING
-from ..io.loading import control_of, load_system, located, state_of
-from ..io.modules import check_code, function
-from ..io.tables import describable, read, read_file, rows_of
-from ..io.toml import ConfigError, Faults, read_toml
+from ..io.loading import control_of, located, start_of
+from ..io.modules import function
+from ..io.tables import describable, read, rows_of
+from ..io.toml import ConfigError, Faults
 from ..quantities.reductions import Reduction
 from ..system.fields import number
 from ..system.validation import format_value, nearest
@@ -165,26 +167,19 @@ class VaryTable:
         return _DRAWN[name](*getattr(self, name))
 
 
-@dataclass(frozen=True)
-class SweepFile:
-    """A whole sweep in a file; path is where it was read.
+@dataclass(frozen=True, kw_only=True)
+class SweepFile(MotionFile):
+    """A whole sweep in a file.
 
-    allow_code: whether modules that the file names may be imported. system: none where a function
-    is swept. keep: reductions by name. text: the tables as they are.
+    keep: reductions by name. system: None where a function is swept.
     """
 
-    path: Path
-    allow_code: bool
     sweep: SweepTable
     vary: list[VaryTable]
     keep: dict[str, Reduction]
-    initial: InitialTable
     simulation: SimulationTable
     control: ControlTable
-    constraint: list[Constraint]
-    couplings: dict[str, Force]
-    text: dict[str, Any]
-    system: list[SystemTable] = field(default_factory=list)
+    system: SystemTable | None = None
 
 
 def read_sweep(path: str | os.PathLike[str], *, allow_code: bool = False) -> SweepFile:
@@ -195,9 +190,16 @@ def read_sweep(path: str | os.PathLike[str], *, allow_code: bool = False) -> Swe
     allowed, and otherwise with all faults at once:
     unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
-    path = Path(path)
-    tables, faults = read_toml(path), Faults(path)
-    check_code(tables, path, allow_code)
+
+    def own(tables: dict[str, Any], faults: Faults) -> dict[str, Any]:
+        _check_system(tables, faults)
+        return {"keep": _kept(tables, faults, allow_code)}
+
+    return read_machine_file(SweepFile, path, allow_code, own)
+
+
+def _check_system(tables: dict[str, Any], faults: Faults) -> None:
+    """Reports a system beside a function that is swept, and neither of them."""
     swept = tables.get("sweep")
     alone = isinstance(swept, dict) and swept.get("function") is not None
     own = ("system", "initial", "simulation", "control", "keep", "constraint")
@@ -207,25 +209,9 @@ def read_sweep(path: str | os.PathLike[str], *, allow_code: bool = False) -> Swe
         )
     elif "system" not in tables:
         faults.add("there is no table [system]; give it, or sweep.function")
-    given = dict(tables)
-    # A list of one table or none.
-    given["system"] = [given["system"]] if isinstance(given.get("system"), dict) else []
-    if not given["system"]:
-        given.pop("system")
-    parts = {
-        "path": path,
-        "allow_code": allow_code,
-        "text": tables,
-        "keep": _kept(tables, path, faults, allow_code),
-        "constraint": constraints_of(tables, faults),
-        "couplings": couplings_of(tables, faults, allow_code),
-    }
-    return read_file(SweepFile, given, faults, ("keep", "constraint", *OWN, *TABLES), **parts)
 
 
-def _kept(
-    tables: dict[str, Any], path: Path, faults: Faults, allow_code: bool
-) -> dict[str, Reduction]:
+def _kept(tables: dict[str, Any], faults: Faults, allow_code: bool) -> dict[str, Reduction]:
     """The reductions of [[keep]] by name."""
     kept: dict[str, Reduction] = {}
     for i, row in enumerate(rows_of(tables, "keep", faults)):
@@ -245,7 +231,7 @@ def _kept(
         quantity = None
         if ":" in named:
             with faults.caught("", ConfigError):
-                found = function(named, path, f"{where}.quantity", allow_code)
+                found = function(named, faults.path, f"{where}.quantity", allow_code)
                 quantity = dq.Function(found, words["name"] or named, words["unit"])
             faults.add(*(f"{where} has no key {format_value(key)}" for key in rest))
         elif named in _QUANTITIES:
@@ -302,14 +288,8 @@ def function_of(config: SweepFile) -> Any:
     named = config.sweep.function
     if named is not None:
         return function(named, config.path, "sweep.function", config.allow_code)
-    loaded = load_system(_Described(config.path, config.system[0], config.couplings))
-    system = closed(loaded, config.constraint, config.path)
-    guess = state_of(system, config.initial, f"{config.path}: initial")
-    with located(f"{config.path}: initial: "):
-        q0, v0 = assemble(system, *guess) if system.constraints else guess
     table = config.simulation
-    with located(f"{config.path}: simulation.method: "):
-        method = by_name(table.method)
+    system, q0, v0, _, method = start_of(config, "simulation.method", table.method)
     return Motions(
         system,
         config.keep,
@@ -322,12 +302,3 @@ def function_of(config: SweepFile) -> Any:
         relative=tuple(t.path for t in config.vary if t.relative),
         save_every=table.save_every if "save_every" in config.text.get("simulation", {}) else 0,
     )
-
-
-@dataclass(frozen=True)
-class _Described:
-    """What `load_system` reads."""
-
-    path: Path
-    system: SystemTable
-    couplings: dict[str, Force]

@@ -81,13 +81,13 @@ CONFIGS = [p for p in sorted((ROOT / "configs").glob("*.toml")) if ".loops" not 
 def test_the_examples_are_valid(path):
     text = path.read_text()
     if "[sweep]" in text:
-        assert read_sweep(path).system[0].robot([path.parent]).is_file()
+        assert read_sweep(path).robot.is_file()
     elif "[data]" not in text:
-        assert read_config(path).system.robot([path.parent]).is_file()
+        assert read_config(path).robot.is_file()
     elif "DATA/go2" in text and not DATA.is_dir():
         pytest.skip(f"{DATA} with the robot's file is absent")
     else:
-        assert read_study(path, DATA).system.robot([path.parent, DATA]).is_file()
+        assert read_study(path, DATA).robot.is_file()
 
 
 def test_defaults(tmp_path):

@@ -146,6 +146,7 @@ FAULTS = {
     "key": (("first =", "frist ="), "has no key 'frist'; did you mean 'first'"),
     "twice": (('"control/stiffness[1]"', '"link7/mass"'), "'link7/mass' is varied twice"),
     "table": (("[control]", "[contol]"), r"no table \[contol\]"),
+    "system": (("[system]", "[[system]]"), r"system must be a table: write \[system\]"),
     "seed": (("seed = 3", "seed = -3"), "sweep.seed is -3"),
 }
 
