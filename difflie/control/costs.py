@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
@@ -14,11 +14,18 @@ from numpy.typing import ArrayLike
 
 from .. import quantities as dq
 from ..deprecated import renamed
+from ..quantities.deviation import as_pose
 from ..quantities.quantity import Quantity, as_quantity
-from ..system.fields import number
+from ..system.fields import Numbers, number
+from ..system.frame import Frame, FrameLike
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import real_values
+
+_WEIGHT = number(shape=None, nonnegative=True)
+# As they are in files, too.
+Goal = Annotated[ArrayLike | None, list[float]]
+Position = Annotated[ArrayLike, number(unit="m", shape=(3,))]
 
 
 @renamed(aimed="with_goal")
@@ -31,12 +38,12 @@ class Cost(eqx.Module):
     """
 
     quantity: Quantity
-    weight: jax.Array = eqx.field(converter=number(shape=None, nonnegative=True))
+    weight: Numbers = eqx.field(converter=_WEIGHT)
 
-    def __init__(self, quantity: Any, weight: Any = 1.0, goal: Any = None) -> None:
+    def __init__(self, quantity: Any, weight: ArrayLike = 1.0, goal: Any = None) -> None:
         quantity = as_quantity(quantity)
         self.quantity = quantity if goal is None else dq.Deviation(quantity, goal)
-        self.weight = type(self).__dataclass_fields__["weight"].metadata["converter"](weight)
+        self.weight = _WEIGHT(weight)
 
     @property
     def name(self) -> str:
@@ -68,13 +75,16 @@ def replace_field(module: Any, name: str, value: Any) -> Any:
 
 
 class Pose(Cost):
-    """Weights log(goal^-1 T) (6,), in rad and m, of the pose T of a frame; goal (4, 4).
+    """Weights log(goal^-1 T) (6,), in rad and m, of the pose T of a frame.
 
-    frame: a `Frame`, or the name of a body for its own frame.
+    frame: a `Frame`, or the name of a body for its own frame. goal: (4, 4), or a `Frame` in the
+    world.
     """
 
-    def __init__(self, frame: Any, goal: Any, weight: Any = 1.0) -> None:
-        super().__init__(dq.PoseDeviation(frame, goal), weight)
+    def __init__(
+        self, frame: FrameLike, goal: Annotated[ArrayLike | Frame, Frame], weight: ArrayLike = 1.0
+    ) -> None:
+        super().__init__(dq.PoseDeviation(frame, as_pose(goal)), weight)
 
 
 class Point(Cost):
@@ -83,56 +93,58 @@ class Point(Cost):
     frame: the name of a body, or a `Frame` whose origin is the point.
     """
 
-    def __init__(self, frame: Any, goal: Any, weight: Any = 1.0) -> None:
+    def __init__(self, frame: FrameLike, goal: Position, weight: ArrayLike = 1.0) -> None:
         super().__init__(dq.Deviation(dq.Origin(frame), goal), weight)
 
 
 class State(Cost):
     """Weights (difference(q goal, q), v - v goal) (2 nv,); v None for rest."""
 
-    def __init__(self, q: Any, weight: Any = 1.0, v: Any = None) -> None:
+    def __init__(self, q: ArrayLike, weight: ArrayLike = 1.0, v: ArrayLike | None = None) -> None:
         super().__init__(dq.StateDeviation(q, v), weight)
 
 
 class Configuration(Cost):
     """Weights difference(q goal, q) (nv,) in the tangent space, in rad or m."""
 
-    def __init__(self, q: Any, weight: Any = 1.0) -> None:
+    def __init__(self, q: ArrayLike, weight: ArrayLike = 1.0) -> None:
         super().__init__(dq.ConfigurationDeviation(q), weight)
 
 
 class Velocity(Cost):
     """Weights v (nv,), less its goal (nv,), in rad/s or m/s."""
 
-    def __init__(self, weight: Any = 1.0, goal: Any = None) -> None:
+    def __init__(self, weight: ArrayLike = 1.0, goal: Goal = None) -> None:
         super().__init__(dq.Velocities(), weight, goal)
 
 
 class Effort(Cost):
     """Weights the controls u (nu,), less their goal (nu,), in their units."""
 
-    def __init__(self, weight: Any = 1.0, goal: Any = None) -> None:
+    def __init__(self, weight: ArrayLike = 1.0, goal: Goal = None) -> None:
         super().__init__(dq.Command(), weight, goal)
 
 
 class CenterOfMass(Cost):
     """Weights the distance (3,) in m of the centre of mass from its goal (3,) in the world."""
 
-    def __init__(self, goal: Any, weight: Any = 1.0) -> None:
+    def __init__(self, goal: Position, weight: ArrayLike = 1.0) -> None:
         super().__init__(dq.CenterOfMass(), weight, goal)
 
 
 class Energy(Cost):
     """Weights the total energy () in J, less its goal."""
 
-    def __init__(self, goal: Any, weight: Any = 1.0) -> None:
+    def __init__(
+        self, goal: Annotated[ArrayLike, number(unit="J")], weight: ArrayLike = 1.0
+    ) -> None:
         super().__init__(_total_energy, weight, goal)
 
 
 class Duration(Cost):
     """weight times the time t in s, as a final cost: for a horizon whose length is free."""
 
-    def __init__(self, weight: Any = 1.0) -> None:
+    def __init__(self, weight: ArrayLike = 1.0) -> None:
         super().__init__(_root_of_time, weight)
 
 

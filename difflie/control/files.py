@@ -77,6 +77,7 @@ from ..io.loading import located, numbers_of, start_of, state_of
 from ..io.tables import read_typed, typed_rows
 from ..io.toml import ConfigError, Faults
 from ..system.system import System
+from ..system.validation import ModelError
 from .fddp import FDDP
 from .inputs import Commands, Input, as_input
 from .interior_point import InteriorPoint
@@ -149,12 +150,13 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
     terms: dict[str, list[Any]] = {"running": [], "final": []}
     for name in ("cost", "bound"):
         for i, table in enumerate(getattr(config, name)):
-            with faults.caught("", ConfigError):
-                at = Place(system, config.path, f"{name}[{i}]", config.allow_code)
+            where = f"{name}[{i}]"
+            with faults.caught("", ConfigError), faults.caught(where, ModelError):
+                at = Place(system, config.path, where, config.allow_code)
                 terms[table.at].append(table.made(at))
     inputs: Input = Commands()
     with faults.caught("input", ValueError):
-        made = [table.made() for table in config.input]
+        made = config.input
         inputs = as_input(made if len(made) > 1 else made[0]) if made else inputs
         inputs.size(system)
     faults.end()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import fnmatch
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -17,17 +17,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..forces.actuators.actuator import as_axis
+from ..forces.actuators.actuator import Axis, as_axis
 from ..forces.point_forces import FollowerForce
 from ..forces.points import coupling_force
 from ..quantities import Effort
 from ..quantities.quantity import Labels, no_leaf
-from ..system.fields import number
+from ..system.fields import Numbers, number
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import ModelError, format_value, nearest
 
+_THRUST = number(unit="N", shape=None, finite=False)
 Bounds = tuple[Float[Array, " nu"], Float[Array, " nu"]]
 
 
@@ -147,9 +148,11 @@ class Thrusters(Input):
     axes: a `difflie.Axis` each. lower, upper () or (nu,) in N: by default they only push.
     """
 
-    axes: tuple[Any, ...] = eqx.field(converter=lambda axes: tuple(as_axis(a) for a in axes))
-    lower: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=0.0)
-    upper: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=jnp.inf)
+    axes: tuple[Axis, ...] = eqx.field(
+        converter=lambda axes: cast(tuple[Axis, ...], tuple(as_axis(a) for a in axes))
+    )
+    lower: Numbers = eqx.field(converter=_THRUST, default=0.0)
+    upper: Numbers = eqx.field(converter=_THRUST, default=jnp.inf)
 
     def size(self, system: System) -> int:
         for axis in self.axes:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from numpy.typing import ArrayLike
 
 from .. import quantities as dq
 from ..quantities.bounded import Bounded
+from ..quantities.deviation import as_pose
 from ..quantities.quantity import as_quantity
 from ..system.fields import number
-from ..system.frame import Frame
+from ..system.frame import Frame, FrameLike
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .inputs import Commands, Input
@@ -132,12 +134,13 @@ class Equal(Bounded):
 
 
 class Reach(Equal):
-    """A frame reaches a pose (4, 4), or its origin a point (3,), in the world.
+    """A frame reaches a pose (4, 4) or `Frame`, or its origin a point (3,), in the world.
 
     frame: a `Frame`, or the name of a body for its own frame.
     """
 
-    def __init__(self, frame: Any, goal: Any) -> None:
+    def __init__(self, frame: FrameLike, goal: ArrayLike | Frame) -> None:
+        goal = as_pose(goal)
         if np.shape(goal) == (4, 4):
             super().__init__(dq.PoseDeviation(frame, goal))
         else:
@@ -147,7 +150,7 @@ class Reach(Equal):
 class ReachState(Equal):
     """The state is q (nq,), v (nv,); v None for rest."""
 
-    def __init__(self, q: Any, v: Any = None) -> None:
+    def __init__(self, q: ArrayLike, v: ArrayLike | None = None) -> None:
         super().__init__(dq.StateDeviation(q, v))
 
 
@@ -158,5 +161,10 @@ class MinDistance(Bounded):
     the world. least: for spheres the sum of their radii.
     """
 
-    def __init__(self, first: Frame | str, second: Frame | str, least: Any) -> None:
+    def __init__(
+        self,
+        first: FrameLike,
+        second: FrameLike,
+        least: Annotated[ArrayLike, number(unit="m", positive=True)],
+    ) -> None:
         super().__init__(dq.Distance(first, second), lower=least)

@@ -1,35 +1,27 @@
-"""The tables of a control problem in a file: a class for each type, whose fields are its keys."""
+"""The tables of a control problem in a file: a class for each type, whose fields are its keys.
+
+Those of costs and bounds follow from their classes, see `table_of`, and inputs are read as forces.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
-import jax.numpy as jnp
-import numpy as np
-
-from ..forces.actuators.actuator import Axis
-from ..groups import se3, so3
 from ..io.config import InitialTable
 from ..io.loading import numbers_of, state_of
 from ..io.modules import function
 from ..quantities.bounded import Bounded
-from ..system.fields import number
+from ..system.fields import declared, number
 from ..system.frame import Frame
 from ..system.system import System
 from . import costs, inputs, limits
 
 At = Literal["running", "final"]
 _Numbers = float | list[float]
-_Point = Annotated[list[float], number(unit="m", shape=(3,))]
-
-
-def _pose(frame: Frame) -> Any:
-    """The pose (4, 4) of a frame in that of its body."""
-    T = se3.exp(jnp.zeros(6)).at[:3, 3].set(frame.position)
-    return T.at[:3, :3].set(so3.exp(frame.rotation))
 
 
 class Place(NamedTuple):
@@ -66,116 +58,43 @@ class HorizonTable:
     duration: Annotated[list[float], number(unit="s", shape=(2,), positive=True)] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostTable:
-    """A table [[cost]]: at: where it counts; weight: one number, or one for each entry."""
+def table_of(cls: Any, at: At = "running", ats: Any = At, **sizes: str) -> type:
+    """The table of a cost or bound: its keys are the arguments of the class, and `at`.
 
-    at: At = "running"
-    weight: Annotated[_Numbers, number(shape=None, nonnegative=True)] = 1.0
+    Their kinds follow from annotations, or fields of the same names. A state q, v is given as in
+    [initial], a quantity by the name of a `function`. at: where it counts if nothing is said, ats:
+    where it can. sizes: the attribute of the system that says how many numbers an argument needs.
+    """
+    arguments = dict(inspect.signature(cls.__init__, eval_str=True).parameters)
+    del arguments["self"]
+    bases = (InitialTable,) if "q" in arguments else ()
+    own = [p for p in arguments.values() if p.name not in ("q", "v", "quantity")]
+    hints, numbers = get_type_hints(cls, include_extras=True), declared(cls)
+    keys: list[Any] = [("function", str)] if "quantity" in arguments else []
+    for p in own:
+        about = numbers.get(p.name)
+        hint = p.annotation if about is None else Annotated[hints[p.name], about]
+        keys.append((p.name, hint, p.default)[: 3 - (p.default is p.empty)])
 
-    @property
-    def _weight(self) -> np.ndarray:
-        return np.asarray(self.weight, float)
+    def made(self: Any, place: Place) -> Any:
+        given = {p.name: getattr(self, p.name) for p in own}
+        if bases:
+            given |= dict(zip("qv", place.state(self), strict=True))
+        if "quantity" in arguments:
+            given["quantity"] = place.function(self.function)
+        for name, size in sizes.items():
+            n, value = getattr(place.system, size), given[name]
+            given[name] = value and numbers_of(f"{place.where}.{name}", value, n)
+        return cls(**{name: given[name] for name in arguments})
 
-
-@dataclass(frozen=True, kw_only=True)
-class PoseCost(CostTable):
-    """frame: on a body; goal: a frame in the world."""
-
-    frame: Frame
-    goal: Frame
-
-    def made(self, at: Place) -> costs.Cost:
-        return costs.Pose(self.frame, _pose(self.goal), self._weight)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PointCost(CostTable):
-    """frame: on a body; goal: a point in the world, in m."""
-
-    frame: Frame
-    goal: _Point
-
-    def made(self, at: Place) -> costs.Cost:
-        return costs.Point(self.frame, self.goal, self._weight)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StateCost(CostTable, InitialTable):
-    """The goal as in [initial]."""
-
-    def made(self, at: Place) -> costs.Cost:
-        q, v = at.state(self)
-        return costs.State(q, self._weight, v)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConfigurationCost(CostTable, InitialTable):
-    """The goal as in [initial]; its velocities are not used."""
-
-    def made(self, at: Place) -> costs.Cost:
-        return costs.Configuration(at.state(self)[0], self._weight)
-
-
-@dataclass(frozen=True, kw_only=True)
-class VelocityCost(CostTable):
-    """goal: in rad/s or m/s, one for each velocity."""
-
-    goal: list[float] | None = None
-
-    def made(self, at: Place) -> costs.Cost:
-        goal = self.goal and numbers_of(f"{at.where}.goal", self.goal, at.system.nv)
-        return costs.Velocity(self._weight, goal)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EffortCost(CostTable):
-    """goal: in the units of the controls, one for each."""
-
-    goal: list[float] | None = None
-
-    def made(self, at: Place) -> costs.Cost:
-        return costs.Effort(self._weight, self.goal and np.asarray(self.goal, float))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CenterOfMassCost(CostTable):
-    """goal: a point in the world, in m."""
-
-    goal: _Point
-
-    def made(self, at: Place) -> costs.Cost:
-        return costs.CenterOfMass(self.goal, self._weight)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnergyCost(CostTable):
-    """goal: the total energy."""
-
-    goal: Annotated[float, number(unit="J")]
-
-    def made(self, at: Place) -> costs.Cost:
-        return costs.Energy(self.goal, self._weight)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DurationCost(CostTable):
-    """It counts at the end."""
-
-    at: Literal["final"] = "final"
-
-    def made(self, at: Place) -> costs.Cost:
-        return costs.Duration(self._weight)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FunctionCost(CostTable):
-    """function: "module:name" of a residual f(system, q, v, u, t), such as beside the file."""
-
-    function: str
-
-    def made(self, at: Place) -> costs.Cost:
-        return costs.Cost(at.function(self.function), self._weight)
+    return dataclasses.make_dataclass(
+        f"{cls.__name__}Table",
+        [*keys, ("at", ats, at)],
+        bases=bases,
+        namespace={"made": made},
+        frozen=True,
+        kw_only=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +103,7 @@ class ReachBound:
 
     frame: Frame
     goal: Frame | None = None
-    point: _Point | None = None
+    point: costs.Position | None = None
     at: At = "final"
 
     def problems(self) -> list[str]:
@@ -193,48 +112,9 @@ class ReachBound:
         return []
 
     def made(self, at: Place) -> Bounded:
-        return limits.Reach(self.frame, self.point if self.goal is None else _pose(self.goal))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReachStateBound(InitialTable):
-    """The state as in [initial]."""
-
-    at: At = "final"
-
-    def made(self, at: Place) -> Bounded:
-        return limits.ReachState(*at.state(self))
-
-
-@dataclass(frozen=True, kw_only=True)
-class MinDistanceBound:
-    """first, second: frames on bodies or in the world; least: the distance of their origins."""
-
-    first: Frame
-    second: Frame
-    least: Annotated[float, number(unit="m", positive=True)]
-    at: At = "running"
-
-    def made(self, at: Place) -> Bounded:
-        return limits.MinDistance(self.first, self.second, self.least)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FunctionBound:
-    """function: "module:name" of what is bounded, f(system, q, v, u, t); lower, upper: its bounds.
-
-    The bounds are one number each, or one for each entry.
-    """
-
-    function: str
-    lower: Annotated[_Numbers, number(shape=None)] | None = None
-    upper: Annotated[_Numbers, number(shape=None)] | None = None
-    at: At = "running"
-
-    def made(self, at: Place) -> Bounded:
-        lower = -np.inf if self.lower is None else np.asarray(self.lower, float)
-        upper = np.inf if self.upper is None else np.asarray(self.upper, float)
-        return Bounded(at.function(self.function), lower, upper)
+        goal = self.goal or self.point
+        assert goal is not None
+        return limits.Reach(self.frame, goal)
 
 
 @dataclass(frozen=True)
@@ -262,29 +142,6 @@ class LimitsTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MotorsInput:
-    """joints: names, or patterns such as "*_knee"."""
-
-    joints: list[str]
-
-    def made(self) -> inputs.Input:
-        return inputs.Motors(tuple(self.joints))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThrustersInput:
-    """axes: {body, position, direction} each; lower, upper: one number, or one for each."""
-
-    axes: list[Axis]
-    lower: Annotated[_Numbers, number(unit="N", shape=None)] = 0.0
-    upper: Annotated[_Numbers, number(unit="N", shape=None)] | None = None
-
-    def made(self) -> inputs.Input:
-        upper = np.inf if self.upper is None else np.asarray(self.upper, float)
-        return inputs.Thrusters(tuple(self.axes), np.asarray(self.lower, float), upper)
-
-
-@dataclass(frozen=True, kw_only=True)
 class GuessTable(InitialTable):
     """[guess]: controls u, held all the time, or states: a straight line, or a function.
 
@@ -301,21 +158,21 @@ class GuessTable(InitialTable):
 
 
 COSTS: dict[str, type] = {
-    "Pose": PoseCost,
-    "Point": PointCost,
-    "State": StateCost,
-    "Configuration": ConfigurationCost,
-    "Velocity": VelocityCost,
-    "Effort": EffortCost,
-    "CenterOfMass": CenterOfMassCost,
-    "Energy": EnergyCost,
-    "Duration": DurationCost,
-    "Function": FunctionCost,
+    "Pose": table_of(costs.Pose),
+    "Point": table_of(costs.Point),
+    "State": table_of(costs.State),
+    "Configuration": table_of(costs.Configuration),
+    "Velocity": table_of(costs.Velocity, goal="nv"),
+    "Effort": table_of(costs.Effort),
+    "CenterOfMass": table_of(costs.CenterOfMass),
+    "Energy": table_of(costs.Energy),
+    "Duration": table_of(costs.Duration, "final", Literal["final"]),
+    "Function": table_of(costs.Cost),
 }
 BOUNDS: dict[str, type] = {
     "Reach": ReachBound,
-    "ReachState": ReachStateBound,
-    "MinDistance": MinDistanceBound,
-    "Function": FunctionBound,
+    "ReachState": table_of(limits.ReachState, "final"),
+    "MinDistance": table_of(limits.MinDistance),
+    "Function": table_of(Bounded),
 }
-INPUTS: dict[str, type] = {"Motors": MotorsInput, "Thrusters": ThrustersInput}
+INPUTS: dict[str, type] = {"Motors": inputs.Motors, "Thrusters": inputs.Thrusters}

@@ -6,7 +6,7 @@ and shape, which a type cannot express, are declared by `difflie.number`:
 
     dt: Annotated[float, number(unit="s", positive=True)]
 
-Annotated with a type instead of a number, a field takes values of that type in files.
+Annotated with a type, too, a field takes values of that type in files.
 """
 
 from __future__ import annotations
@@ -115,10 +115,12 @@ def kind_of(hint: Any) -> Kind | None:
     return list_of(kinds[0]) if origin in (list, tuple, Sequence) and len(kinds) == 1 else None
 
 
-def _declared(hint: Any, number: Any, *others: Any) -> Kind | None:
+def _declared(hint: Any, *given: Any) -> Kind | None:
     """The kind of numbers that are declared, also of arrays; or of a narrower type."""
-    if not isinstance(number, Number):
-        return kind_of(number)
+    number = next((about for about in given if isinstance(about, Number)), None)
+    hint = next((about for about in given if about is not number), hint)
+    if number is None:
+        return kind_of(hint)
     if hint is int or number.shape is None:
         kind = kind_of(hint) or _NUMBERS
     else:

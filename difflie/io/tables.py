@@ -135,11 +135,13 @@ def value_kind(cls: type, f: dataclasses.Field) -> Kind | None:
     plain = kind_of(hint)
     if plain is not None:
         return plain
+    if typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[1]
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         hint, *others = (h for h in typing.get_args(hint) if h is not types.NoneType)
         hint = None if others else hint
     hint, made = STANDS_FOR.get(converter, STANDS_FOR.get(hint, (hint, lambda read: read)))
-    many = typing.get_origin(hint) is list
+    many = typing.get_origin(hint) in (list, tuple)
     cls = typing.get_args(hint)[0] if many else hint
     return _inline(cls, many, made) if describable(cls) else None
 

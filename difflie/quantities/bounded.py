@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from ..deprecated import renamed
-from ..system.fields import number
+from ..system.fields import Numbers, number
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import real_values
@@ -34,13 +34,15 @@ class Bounded(eqx.Module):
     """
 
     quantity: Quantity
-    lower: jax.Array
-    upper: jax.Array
+    lower: Numbers = eqx.field(converter=_BOUND)
+    upper: Numbers = eqx.field(converter=_BOUND)
 
     # Whether both bounds are one.
     is_equality = False
 
-    def __init__(self, quantity: Any, lower: Any = None, upper: Any = None) -> None:
+    def __init__(
+        self, quantity: Any, lower: ArrayLike | None = None, upper: ArrayLike | None = None
+    ) -> None:
         self.quantity = as_quantity(quantity)
         self.lower = _BOUND(-jnp.inf if lower is None else lower)
         self.upper = _BOUND(jnp.inf if upper is None else upper)

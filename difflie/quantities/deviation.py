@@ -6,11 +6,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
-from ..groups import se3
+from ..groups import se3, so3
 from ..system.fields import number
 from ..system.frame import Frame, as_frame
 from ..system.system import System
+from ..system.validation import ModelError
 from .frames import placed
 from .quantity import Labels, Quantity, as_quantity, joined, xyz
 
@@ -36,6 +38,18 @@ class Deviation(Quantity):
             return (value - self.goal.astype(value.dtype)).ravel()
         # Of whole numbers the goal may lie between two.
         return (value - self.goal).ravel()
+
+
+def as_pose(goal: ArrayLike | Frame) -> ArrayLike:
+    """The pose (4, 4), in m, of a frame in the world; anything else as it is.
+
+    Raises `ModelError` for a frame on a body.
+    """
+    if not isinstance(goal, Frame):
+        return goal
+    if goal.body is not None:
+        raise ModelError(f"the goal is a frame on {goal}; leave out its body, it is in the world")
+    return jnp.eye(4).at[:3, 3].set(goal.position).at[:3, :3].set(so3.exp(goal.rotation))
 
 
 class PoseDeviation(Quantity):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
@@ -25,6 +25,8 @@ from .validation import LARGEST, ModelError, format_value
 # Kinds of values: plain numbers; rotation vectors in rad; directions, whose length has no meaning;
 # inertias about the centre of mass; positive semidefinite matrices.
 KINDS = "plain", "rotation", "direction", "inertia", "semidefinite"
+# Of a field of one number or several: in files a number or a list.
+Numbers = Annotated[jax.Array, float | list[float]]
 # The squared lengths of directions between these bounds are safe from under- and overflow.
 _SHORTEST, _LONGEST = 1e-9, 1e9
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
@@ -63,6 +63,10 @@ class Frame(eqx.Module):
 
     def __str__(self) -> str:
         return "the world" if self.body is None else repr(self.body)
+
+
+# What `as_frame` takes; in files a table.
+FrameLike = Annotated[Frame | str | None, Frame]
 
 
 def as_frame(frame: Any) -> Frame:

@@ -139,6 +139,18 @@ def test_a_guess_and_bounds_of_a_file(tmp_path):
             ["bound[0]: give either goal, a pose"],
         ),
         (
+            PROBLEM + '[[cost]]\ntype = "Pose"\nframe = {body = "block"}\ngoal = {body = "rail"}\n',
+            ["cost[2]: the goal is a frame on 'rail'; leave out its body, it is in the world"],
+        ),
+        (
+            PROBLEM + '[[cost]]\ntype = "Velocity"\ngoal = [1.0, 2.0]\nweight = [[1.0]]\n',
+            ["cost[2].weight is [[1.0]]; it must be a number or a list of numbers"],
+        ),
+        (
+            PROBLEM + '[[cost]]\ntype = "Velocity"\ngoal = [1.0, 2.0]\n',
+            ["cost[2].goal has 2 numbers; 1 are needed"],
+        ),
+        (
             PROBLEM + '[[cost]]\ntype = "Function"\nfunction = "wals:speed"\n',
             ["cost[2].function: there is no module 'wals'; put wals.py into the folder"],
         ),
