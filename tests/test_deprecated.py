@@ -5,15 +5,14 @@ import importlib
 import jax
 import jax.numpy as jnp
 import pytest
+from pendulums import pendulum
 
 import difflie as dl
 import difflie.control as dc
 from difflie import deprecated
 from difflie.integrators import RKMK4
 
-ARM = dl.chain(
-    [dl.Body(name="link", joint=dl.Revolute(axis=(0, 1.0, 0)), mass=1.0, com=(0, 0, -0.5))]
-)
+ARM = pendulum(0.5, "link")
 
 
 @pytest.mark.parametrize(

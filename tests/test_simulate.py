@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pendulums import pendulum
 
 import difflie as dl
 from difflie.cli.demo import START, arm
@@ -46,13 +47,7 @@ def free_chain() -> dl.System:
 CHAIN = free_chain()
 
 
-def pendulum() -> dl.System:
-    """A mathematical pendulum of 1 kg and 1 m."""
-    joint = dl.Revolute(axis=(0.0, 1.0, 0.0), lower=-2.0, upper=2.0, max_effort=5.0)
-    return dl.chain([dl.Body(name="bob", joint=joint, mass=1.0, com=(0.0, 0.0, -1.0))])
-
-
-PENDULUM = pendulum()
+PENDULUM = pendulum(lower=-2.0, upper=2.0, max_effort=5.0)
 
 
 def test_shapes_and_times():

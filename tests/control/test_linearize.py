@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from pendulums import pendulum
 
 import difflie as dl
 
@@ -33,8 +34,7 @@ TOP = dl.chain(
         )
     ]
 )
-HINGE = dl.Revolute(axis=(0.0, 1.0, 0.0), damping=0.1)
-PENDULUM = dl.chain([dl.Body(name="bob", joint=HINGE, mass=1.0, com=(0.0, 0.0, -1.0))])
+PENDULUM = pendulum(damping=0.1)
 NEUTRAL = FREE.neutral()
 SPUN = dl.integrate(FREE, NEUTRAL, jnp.linspace(-1.0, 1.5, 7))
 MOVING = jnp.linspace(1.0, -0.8, 7)

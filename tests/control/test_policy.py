@@ -6,13 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from pendulums import pendulum
 
 import difflie as dl
 from difflie import control as dc
 from difflie import quantities as dq
 
-HINGE = dl.Revolute(axis=(0.0, 1.0, 0.0), damping=0.1)
-PENDULUM = dl.chain([dl.Body(name="bob", joint=HINGE, mass=1.0, com=(0.0, 0.0, -1.0))])
+PENDULUM = pendulum(damping=0.1)
 
 
 def turn(system, q, v, u, t):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pendulums import pendulum
 
 import difflie as dl
 from difflie import identify as di
@@ -14,13 +15,9 @@ from difflie.identify.sensors import to_measured, to_true
 SCALE, BIAS = 1.05, -0.3
 
 
-def pendulum(damping=0.1):
-    joint = dl.Revolute(axis=(0.0, 1.0, 0.0), name="hinge", damping=damping)
-    return dl.chain([dl.Body(name="arm", joint=joint, mass=1.0, com=(0, 0, -0.2))])
-
-
-READ = di.with_sensors(pendulum(), di.Encoder("hinge", position_scale=SCALE, position_bias=BIAS))
-ROUGH = di.with_sensors(pendulum(0.02), di.Encoder("hinge"))
+ARM = pendulum(0.2, "arm", name="hinge", damping=0.1)
+READ = di.with_sensors(ARM, di.Encoder("hinge", position_scale=SCALE, position_bias=BIAS))
+ROUGH = di.with_sensors(ARM.replace(damping=np.array([0.02])), di.Encoder("hinge"))
 FREE = dl.Parameters(ROUGH, ["hinge/position_scale", "hinge/position_bias", "hinge/damping"])
 TRUTH = SCALE, BIAS, 0.1
 
@@ -98,7 +95,7 @@ def test_in_single_precision_and_in_simulations(recording):
     assert missing.dtype == jnp.float32
     np.testing.assert_allclose(missing, 0, atol=1e-5)
     how = {"dt": 0.02, "steps": 5}
-    a, b = (dl.simulate(s, [0.6], [0.0], **how) for s in (READ, pendulum()))
+    a, b = (dl.simulate(s, [0.6], [0.0], **how) for s in (READ, ARM))
     np.testing.assert_array_equal(a.q, b.q)
 
 
@@ -113,7 +110,7 @@ def test_in_single_precision_and_in_simulations(recording):
 )
 def test_what_is_no_encoder_is_named(joint, numbers, said):
     with pytest.raises(dl.ModelError, match=said):
-        di.with_sensors(pendulum(), di.Encoder(joint, **numbers))
+        di.with_sensors(ARM, di.Encoder(joint, **numbers))
 
 
 def test_one_encoder_a_joint_and_none_in_urdf(tmp_path):

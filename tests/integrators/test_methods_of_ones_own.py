@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from loops import four_bar
+from pendulums import pendulum
 
 import difflie as dl
 from difflie.cli.run import run_config
@@ -75,9 +76,7 @@ class DriftKickDrift(FieldMethod):
 OWN = ("Ralston", "Trapezoidal", "DriftKickDrift")
 every_method = pytest.mark.parametrize("name", OWN)
 
-PENDULUM = dl.chain(
-    [dl.Body(name="bob", joint=dl.Revolute(axis=(0.0, 1.0, 0.0)), mass=1.0, com=(0.0, 0.0, -1.0))]
-)
+PENDULUM = pendulum()
 
 
 @every_method

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pendulums import pendulum
 
 import difflie as dl
 from difflie import quantities as dq
@@ -31,9 +32,7 @@ def chain(**numbers):
 
 BARE = chain()
 DRIVEN = chain(torque_scale=0.9, torque_bias=0.1, load_friction=0.3, slip_velocity=0.5)
-SWING = dl.chain(
-    [dl.Body(name="bob", joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0, 0, -0.2))]
-)
+SWING = pendulum(0.2)
 DIRECT = dl.Direct()
 START = [0.3, -0.2], [0.0, 0.4]
 COMMANDS = RNG.normal(size=(10, 2))

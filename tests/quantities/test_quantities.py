@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pendulums import pendulum
 from trees import random_body, random_states
 
 import difflie as dl
@@ -160,12 +161,7 @@ def test_derivatives_at_singular_points(dtype):
         np.testing.assert_allclose(one, two, atol=eps)
 
 
-def pendulum():
-    joint = {"joint": dl.Revolute(axis=(0.0, 1.0, 0.0), damping=0.1), "mass": 1.0}
-    return dl.chain([dl.Body(name="bob", com=(0.0, 0.0, -1.0), **joint)])
-
-
-PENDULUM = pendulum()
+PENDULUM = pendulum(damping=0.1)
 
 
 def test_derivatives_of_curves_in_closed_form():

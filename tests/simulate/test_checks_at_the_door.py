@@ -5,11 +5,11 @@ import sys
 
 import jax
 import jax.numpy as jnp
+from pendulums import pendulum
 
 import difflie as dl
 
-JOINT = dl.Revolute(axis=(0.0, 1.0, 0.0), damping=0.1)
-PENDULUM = dl.chain([dl.Body(name="bob", joint=JOINT, mass=1.0, com=(0.0, 0.0, -1.0))])
+PENDULUM = pendulum(damping=0.1)
 ONCE = "check_system", "formulation_of", "check_functions", "tree_numbers", "events_of"
 
 

@@ -6,15 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pendulums import pendulum
 from scipy.special import ellipe, ellipk
 
 import difflie as dl
 
 G = 9.81
 BALL = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(axis=(0.0, 0.0, 1.0)), mass=2.0)])
-PENDULUM = dl.chain(
-    [dl.Body(name="bob", joint=dl.Revolute(axis=(0.0, 1.0, 0.0)), mass=1.0, com=(0.0, 0.0, -1.0))]
-)
+PENDULUM = pendulum()
 
 
 def ground(t, q, v):

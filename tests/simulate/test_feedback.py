@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pendulums import pendulum
 
 import difflie as dl
 
-JOINT = dl.Revolute(axis=(0.0, 1.0, 0.0), damping=0.1)
-PENDULUM = dl.chain([dl.Body(name="bob", joint=JOINT, mass=1.0, com=(0.0, 0.0, -1.0))])
+PENDULUM = pendulum(damping=0.1)
 RATE, HOW = 50.0, {"dt": 5e-3, "steps": 40}  # four steps in a sample
 
 

@@ -6,17 +6,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
+from pendulums import pendulum
 
 import difflie as dl
 from difflie import quantities as dq
 from difflie.forces.actuators.acting import applied
 from difflie.system.kinematic_tree import Tree
 
-JOINT = dl.Revolute(axis=(0.0, 1.0, 0.0))
-PENDULUM = dl.attach(
-    dl.chain([dl.Body(name="bob", joint=JOINT, mass=1.0, com=(0.0, 0.0, -1.0))]),
-    dl.Drive(dl.chain([dl.Body(name="bob", joint=JOINT)]).joint_names[0], delay=0.03),
-)
+PENDULUM = dl.attach(pendulum(name="hinge"), dl.Drive("hinge", delay=0.03))
 
 
 def test_a_tree_belongs_to_one_system():

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pendulums import pendulum
 
 import difflie as dl
 from difflie import control as dc
@@ -30,9 +31,8 @@ LOG = di.Recording("log", T, *(np.zeros((5000, 7)),) * 4, {"imu": np.zeros((5000
 
 
 def excitation():
-    hinge = dl.Revolute(name="hinge", axis=(0.0, 1.0, 0.0), lower=-1, upper=1, max_velocity=3.0)
-    pendulum = dl.chain([dl.Body(name="arm", joint=hinge, mass=1.0, com=(0.0, 0.0, -0.5))])
-    return di.excitation(dl.Parameters(pendulum, ["hinge/damping", "arm/mass"]), duration=5.0)
+    arm = pendulum(0.5, "arm", name="hinge", lower=-1, upper=1, max_velocity=3.0)
+    return di.excitation(dl.Parameters(arm, ["hinge/damping", "arm/mass"]), duration=5.0)
 
 
 def fit():
