@@ -9,7 +9,7 @@ import dataclasses
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
 
@@ -33,6 +33,7 @@ NAMES = {
         "active": "at_bound",
         "judgement": "assess",
     },
+    "JointScore": {"floor_r2": "baseline_r2", "file_r2": "nominal_r2"},
 }
 # Of the tables of configuration files: the values of `type`.
 TYPES = {"Apart": "MinDistance"}
@@ -47,10 +48,16 @@ def warn_of(old: str, new: str, level: int = 3) -> None:
 class Subscripted(Mapping[str, Any]):
     """Results that were dictionaries: `results["rows"]` is now `results.rows`."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return by_old_name(self, type(self).__name__, name)
+
     def __getitem__(self, key: str) -> Any:
-        if key not in self._keys():
+        name = NAMES.get(type(self).__name__, {}).get(key, key)
+        if name not in self._keys():
             raise KeyError(key)
-        name = self._keys()[key]
+        name = self._keys()[name]
         warn_of(f"results[{key!r}]", f"results.{name}")
         return getattr(self, name)
 
@@ -71,7 +78,7 @@ class Subscripted(Mapping[str, Any]):
 
 def by_old_name(owner: Any, table: str, name: str) -> Any:
     """What an owner, a module or an object, has under an old name; raises AttributeError."""
-    new = NAMES[table].get(name)
+    new = NAMES.get(table, {}).get(name)
     found = owner
     for part in () if new is None else new.split("."):
         found = getattr(found, part, None)

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +14,8 @@ import tyro
 from numpy.typing import NDArray
 
 from ..identify import Fit, Recording, Trial, Validation, leave_one_out
-from ..identify.fitting import save_bare
-from ..identify.report import Validations, given_report, given_verdict
+from ..identify.fitting import arm_results, save_bare
+from ..identify.report import ArmResults, FitResults, Validations, given_report, given_verdict
 from ..io.loading import located
 from ..io.modules import code_allowed
 from ..io.numbers import read_numbers, read_states
@@ -99,7 +99,7 @@ def identify(
     if out is not None:
         say(f"written: {out}/report.html")
     write_results(json, results)
-    if results["converged"] is False:
+    if results.converged is False:
         raise SystemExit(1)
 
 
@@ -113,7 +113,7 @@ def run_study(
     keep: Path | None = None,
     original: Path | None = None,
     progress: Callable[[int, float], None] | None = None,
-) -> tuple[dict[str, Any], Report]:
+) -> tuple[FitResults, Report]:
     """Fits the parameters, or judges given ones; returns the results, and what terminals show.
 
     validate: more files to judge by. parameters: a JSON file with numbers by name, or earlier
@@ -122,10 +122,6 @@ def run_study(
     results in `out`, so that a killed run can be resumed. Writes into `out` the results, pictures,
     `report.html`, and the machine as URDF without actuators and sensors, with the shapes of the
     URDF file `original`.
-
-    The results are those of `Fit.results`, and the errors of each run in training (those that were
-    fitted), validation and, with fit.leave_out, left_out: each run predicted by a fit to the
-    others; and those of each sensor. In files null stands for a number that is not finite.
 
     Raises `ConfigError` and `DataError` for inputs that do not fit together.
     """
@@ -139,49 +135,42 @@ def run_study(
     tell(system, runs)
     # Warn of what cannot be judged before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
-    results: dict[str, Any] = {"name": config.path.stem, "system": system.name}
-    fit, given = None, None if parameters is None else read_numbers(parameters, free.names)
-    if given is None:
-        begin = time.perf_counter()
-        files = [path for path in (keep, out and out / "identification.json") if path is not None]
-
-        def improved(x: NDArray, own: tuple[NDArray, ...]) -> None:
-            so_far = _unfitted(free, free.values(x)) | {"states": own, "converged": False}
-            for path in files:
-                save_json(path, results | so_far)
-
-        x, own = _start(config, free, resume)
-        fit = fitted(config, free, runs["fit"], x, own, progress=progress, improved=improved)
-        results |= fit.results
-        results["fit"]["seconds"] = time.perf_counter() - begin
-        final = fit.system
-    else:
-        results |= _unfitted(free, given)
+    name = config.path.stem
+    if parameters is not None:
+        values = read_numbers(parameters, free.names)
         with located(f"{parameters}: "):
-            final = free.with_values(jnp.asarray(given, free.system.dtype))
-    start = None if fit is None else free.system
-    judged = {use: [trial.validation(final, start) for trial in trials[use]] for use in trials}
-    seen, unseen, left_out = judged["fit"], judged["validate"], []
-    if fit is not None and config.fit.leave_out:
-        left_out = _left_out(config, free, fit, trials["fit"], x, progress)
-        results["left_out"] = []
-    validations = Validations(seen, unseen, left_out)
-    results |= validations.results | {"machine": machine()}
-    if fit is not None:
-        results |= fit.assess(seen, unseen)
-        also = {"left_out": left_out, "about": about}
+            system = free.with_values(jnp.asarray(values, free.system.dtype))
+        judged = Validations(*([t.validation(system) for t in trials[use]] for use in trials))
+        results = _unfitted(free, name, values).judged(judged)
+        results = dataclasses.replace(results, verdict=given_verdict(judged))
+        numbers = system.name, results.parameters, judged, about
         if out is not None:
-            fit.save(out, unseen, seen, original=original, results=results, **also)
-        return results, fit.as_report(unseen, seen, whole=False, **also)
-    results["verdict"] = given_verdict(validations)
-    numbers = _given(free, given)
+            out.mkdir(parents=True, exist_ok=True)
+            save_json(out / "identification.json", results)
+            write_html(given_report(*numbers), out)
+            # What URDF cannot say `save` refuses, when all the rest is written.
+            save_bare(system, out, original)
+        return results, given_report(*numbers, whole=False)
+    begin = time.perf_counter()
+    files = [path for path in (keep, out and out / "identification.json") if path is not None]
+
+    def improved(x: NDArray, own: tuple[NDArray, ...]) -> None:
+        so_far = _unfitted(free, name, np.asarray(free.values(x)))
+        for path in files:
+            save_json(path, dataclasses.replace(so_far, states=list(own), converged=False))
+
+    x, own = _start(config, free, resume)
+    fit = fitted(config, free, runs["fit"], x, own, progress=progress, improved=improved)
+    seconds, left_out = time.perf_counter() - begin, []
+    seen, unseen = ([t.validation(fit.system, free.system) for t in trials[use]] for use in trials)
+    if config.fit.leave_out:
+        left_out = _left_out(config, free, fit, trials["fit"], x, progress)
+    results = fit.assess(seen, unseen, left_out=left_out, name=name, seconds=seconds)
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        save_json(out / "identification.json", results)
-        write_html(given_report(system.name, numbers, validations, about), out)
-        # What URDF cannot say `save` refuses, when all the rest is written.
-        save_bare(final, out, original)
-    return results, given_report(system.name, numbers, validations, about, whole=False)
+        fit.save(
+            out, unseen, seen, left_out=left_out, about=about, original=original, results=results
+        )
+    return results, fit.as_report(unseen, seen, left_out=left_out, about=about, whole=False)
 
 
 def _trial(config: Study, system: System, recording: Recording) -> Trial:
@@ -228,17 +217,16 @@ def _left_out(
     return []
 
 
-def _unfitted(free: Parameters, values: Any) -> dict[str, Any]:
+def _unfitted(free: Parameters, name: str, values: NDArray) -> FitResults:
     """The results if nothing was fitted, or the fit is unfinished: values (n,) without errors."""
-    table = {name: dataclasses.asdict(each) for name, each in _given(free, values).items()}
-    return {"parameters": table, "fit": None, "converged": None}
-
-
-def _given(free: Parameters, values: Any) -> dict[str, Estimated]:
-    """Values (n,) without errors, by name."""
-    start, values = np.asarray(free.initial).tolist(), np.asarray(values).tolist()
-    rows = zip(free.names, free.units, start, values, strict=True)
-    return {name: Estimated(unit, begun, value) for name, unit, begun, value in rows}
+    start = np.asarray(free.initial).tolist()
+    rows = zip(free.names, free.units, start, values.tolist(), strict=True)
+    return FitResults(
+        name=name,
+        system=free.system.name,
+        parameters={n: Estimated(unit, begun, value) for n, unit, begun, value in rows},
+        machine=machine(),
+    )
 
 
 def run_arm(
@@ -247,7 +235,7 @@ def run_arm(
     validate: Sequence[Path] = (),
     out: Path | None = None,
     original: Path | None = None,
-) -> tuple[dict[str, Any], Report]:
+) -> tuple[ArmResults, Report]:
     """Identifies an arm as a file describes it; returns the results, and what terminals show.
 
     validate: more files to judge by. Writes into `out` the results, `report.html` with its
@@ -261,8 +249,7 @@ def run_arm(
     tell(system, runs)
     begin = time.perf_counter()
     fit = arm_fitted(config, system, runs)
-    seconds = time.perf_counter() - begin
-    results = {"name": config.path.stem, **fit.results, "seconds": seconds, "machine": machine()}
+    results = arm_results(fit, config.path.stem, time.perf_counter() - begin)
     if out is not None:
         fit.save(out, about=about, original=original, results=results)
     return results, fit.as_report(about=about, whole=False)

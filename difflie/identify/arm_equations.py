@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics.identifiable import BaseParameters, independent_columns
+from ..io.results import Results
 from .elimination import column_sizes, triangle
 from .samples import Samples
 from .torque_rows import Friction, TorqueModel, names_of, sign
@@ -186,6 +186,17 @@ _CHANCE = 4.0
 
 
 @dataclasses.dataclass(frozen=True)
+class BaseParameter(Results):
+    """A combination of numbers that the motion identifies, as of `Solution`."""
+
+    name: str
+    value: float
+    std_error: float
+    relative_error: float
+    essential: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Solution:
     """The base parameters of an arm that explain its torques best, whatever bodies have them.
 
@@ -207,14 +218,11 @@ class Solution:
     independent: NDArray
 
     @property
-    def table(self) -> list[dict[str, Any]]:
-        """A row by name for each."""
-        keys = "name", "value", "std_error", "relative_error", "essential"
-        columns = (
-            *(self.names, self.values.tolist(), self.standard_errors.tolist()),
-            *(self.relative_errors.tolist(), self.essential.tolist()),
-        )
-        return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+    def table(self) -> list[BaseParameter]:
+        """A row for each."""
+        columns = self.values, self.standard_errors, self.relative_errors, self.essential
+        each = zip(self.names, *(column.tolist() for column in columns), strict=True)
+        return [BaseParameter(*row) for row in each]
 
     @property
     def relative_errors(self) -> NDArray:

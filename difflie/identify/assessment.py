@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ..io.results import Results
 from ..system.joints import FORCE_UNITS
 from ..system.validation import format_value
 from ..view.compared import TorqueRun, torque_figure
@@ -47,17 +47,17 @@ def poor(scores: Sequence[tuple[str, float]]) -> list[int]:
     return [k for k, (_, r2) in enumerate(scores) if not r2 >= FAIR]
 
 
-# Where the floor is so much better, it is the bodies' consistency or nearness that costs.
+# Where the baseline is so much better, it is the bodies' consistency or nearness that costs.
 _COSTLY = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
-class JointScore:
+class JointScore(Results):
     """Of one joint in one use of rows: "fitted", "held out" or "validation".
 
     unit: of its torque or force and of rmse, "N m" or "N". r2, rmse and relative error
-    |residual| / |torque| of the identified numbers; floor_r2 of least squares without bounds and
-    file_r2 of the file's own numbers.
+    |residual| / |torque| of the identified numbers; baseline_r2 of least squares without bounds and
+    nominal_r2 of the file's own numbers.
     """
 
     run: str
@@ -67,12 +67,8 @@ class JointScore:
     r2: float
     rmse: float
     relative: float
-    floor_r2: float
-    file_r2: float
-
-    @property
-    def row(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+    baseline_r2: float
+    nominal_r2: float
 
 
 def scores(
@@ -85,21 +81,20 @@ def scores(
 ) -> list[JointScore]:
     """The scores of joints (nv,) for torques (r, nv), in the units given.
 
-    residuals (r, nv): what the numbers found, those of the floor and those of the file leave of
+    residuals (r, nv): what the numbers found, those of the baseline and the nominal ones leave of
     them, NaN where a joint does not count.
     """
     found = []
     for j, (joint, unit) in enumerate(zip(joints, units, strict=True)):
-        off, floor, file = (r[:, j] for r in residuals)
-        there = ~np.isnan(off)
+        each = [r[:, j] for r in residuals]
+        there = ~np.isnan(each[0])
         tau = torque[there, j]
         if not there.any():
             continue
         size = max(float(np.sqrt(np.mean(tau**2))), np.finfo(float).tiny)
-        rmse = float(np.sqrt(np.mean(off[there] ** 2)))
-        each = (r_squared(tau, r[there]) for r in (off, floor, file))
-        r2, floor_r2, file_r2 = each
-        found.append(JointScore(run, use, joint, unit, r2, rmse, rmse / size, floor_r2, file_r2))
+        rmse = float(np.sqrt(np.mean(each[0][there] ** 2)))
+        r2, *others = (r_squared(tau, r[there]) for r in each)
+        found.append(JointScore(run, use, joint, unit, r2, rmse, rmse / size, *others))
     return found
 
 
@@ -108,18 +103,16 @@ def verdict(rows: Sequence[JointScore]) -> list[str]:
     graded = [(s.joint, s.r2) for s in rows]
     said = [*grades("all joints are predicted well: R2 of rows not fitted", graded)]
     for s in (rows[k] for k in poor(graded)):
-        floor = s.floor_r2 - s.r2 > _COSTLY
         why = (
-            f"free numbers reach {s.floor_r2:.3f}: the file's geometry or masses may be wrong"
-            if floor
+            f"free numbers reach {s.baseline_r2:.3f}: the file's geometry or masses may be wrong"
+            if s.baseline_r2 - s.r2 > _COSTLY
             else "no better without the nominal numbers: its motion excites too little, or its "
             "friction or sensor is of another kind"
         )
         said.append(f"predicted poorly: {s.joint} (R2 {s.r2:.3f}); {why}")
-    better = [s for s in rows if s.r2 > s.file_r2]
-    if len(better) < len(rows):
-        worse = ", ".join(s.joint for s in rows if not s.r2 > s.file_r2)
-        said.append(f"the nominal numbers are no worse for {worse}")
+    no_better = [s.joint for s in rows if not s.r2 > s.nominal_r2]
+    if no_better:
+        said.append(f"the nominal numbers are no worse for {', '.join(no_better)}")
     return said
 
 
@@ -157,28 +150,6 @@ class ArmAssessment:
         """The scores of rows that were not fitted."""
         validation = [s for s in self.scores if s.use == "validation"]
         return validation or [s for s in self.scores if s.use == "held out"]
-
-    @property
-    def results(self) -> dict[str, Any]:
-        """The results by name, as `difflie identify` writes them beside those of the fit."""
-        joints = self.model.joints
-        return {
-            "system": self.model.system.name,
-            "verdict": list(self.verdict),
-            "well_predicted": self.well_predicted,
-            "notes": list(self.notes),
-            "joints": [s.row for s in self.scores],
-            "base_parameters": self.base.table,
-            "condition": self.base.condition,
-            "nearness": {
-                "weight": self.held_out.best,
-                "weights": self.held_out.weights.tolist(),
-                "errors": self.held_out.errors.tolist(),
-                "distances": self.distances,
-            },
-            "friction_velocity": dict(zip(joints, self.friction.rise.tolist(), strict=True)),
-            "stribeck_velocity": dict(zip(joints, self.friction.fading.tolist(), strict=True)),
-        }
 
     @property
     def runs(self) -> list[TorqueRun]:

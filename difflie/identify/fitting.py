@@ -33,7 +33,15 @@ from .losses import Loss, Squares
 from .problem import LogNumber, Problem
 from .recordings import Recording
 from .remarks import advice, implausible, warn_of_ends, warn_of_small_starts
-from .report import Validations, arm_report, fit_report
+from .report import (
+    ArmResults,
+    FitResults,
+    FitSummary,
+    NominalWeight,
+    Validations,
+    arm_report,
+    fit_report,
+)
 from .search import Residual, at_values, by_values, search
 from .statistics import (
     Information,
@@ -167,34 +175,24 @@ class Fit:
         return {found.name: found} if isinstance(found, System) else found
 
     @property
-    def results(self) -> dict[str, Any]:
-        """The results by name, as `difflie identify` writes them; of an arm, its assessment too.
+    def results(self) -> FitResults | ArmResults:
+        """The results as `difflie identify` writes them: of an arm, or as of `assess`."""
+        return self.assess() if self.assessment is None else arm_results(self)
 
-        parameters: for each its unit, start, value, standard errors, which are infinite for those
-        in fit.undetermined, 95 % interval, bounds, whether it is at one, the prior's share. fit:
-        how it ended; fit.notes says in sentences what the data does not tell; fit.unidentifiable
-        has the directions in which parameters may change together, with the share of each. states:
-        `own`.
-        """
-        more = {} if self.assessment is None else self.assessment.results
-        return {
-            "parameters": {name: dataclasses.asdict(e) for name, e in self.estimates.items()},
-            "fit": {
-                "cost": self.cost,
-                "variance": self.variance,
-                "steps": self.steps,
-                "message": self.message,
-                "condition": self.information.condition,
-                "notes": self.notes,
-                "unidentifiable": [dict(row) for row in self.information.unidentifiable],
-                "undetermined": [
-                    n for n, e in zip(self.names, self.standard_errors, strict=True) if np.isinf(e)
-                ],
-            },
-            "states": [o.tolist() for o in self.own],
-            "converged": self.converged,
-            **more,
-        }
+    def summary(self, seconds: float | None = None) -> FitSummary:
+        """How it ended, and what the data does not tell; seconds: how long it took."""
+        errors = zip(self.names, self.standard_errors, strict=True)
+        return FitSummary(
+            cost=self.cost,
+            variance=self.variance,
+            steps=self.steps,
+            message=self.message,
+            condition=self.information.condition,
+            notes=self.notes,
+            unidentifiable=[dict(row) for row in self.information.unidentifiable],
+            undetermined=[name for name, error in errors if np.isinf(error)],
+            seconds=seconds,
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -250,21 +248,36 @@ class Fit:
         return [Trial.of(system, r, **settings).validation(system) for r in recordings]
 
     def assess(
-        self, fitted: Sequence[Validation] = (), held_out: Sequence[Validation] = ()
-    ) -> dict[str, Any]:
-        """Sentences by name, as `difflie identify` writes them.
+        self,
+        fitted: Sequence[Validation] = (),
+        held_out: Sequence[Validation] = (),
+        *,
+        left_out: Sequence[Validation] = (),
+        name: str = "",
+        seconds: float | None = None,
+    ) -> FitResults:
+        """The results, with sentences on how well recordings are predicted, and their errors.
 
         verdict: how the fit ended, how well it predicts recordings that were fitted or held out,
         and which numbers are told; well_predicted: whether no torque is predicted poorly; doubts:
-        numbers that a machine hardly has; advice: what to measure next.
+        numbers that a machine hardly has; advice: what to measure next. left_out: as of `report`.
+        name: of the fit, by default that of its system; seconds: how long it took.
         """
         judged = self._assessment(fitted, held_out)
-        return {
-            "verdict": judged.verdict,
-            "well_predicted": judged.well_predicted,
-            "doubts": self._doubts,
-            "advice": list(advice(judged.poorly_identified)),
-        }
+        found = FitResults(
+            name=name or self.parameters.title,
+            system=self.parameters.title,
+            parameters=self.estimates,
+            fit=self.summary(seconds),
+            states=list(self.own),
+            converged=self.converged,
+            verdict=judged.verdict,
+            well_predicted=judged.well_predicted,
+            machine=machine(),
+            doubts=self._doubts,
+            advice=list(advice(judged.poorly_identified)),
+        )
+        return found.judged(Validations(fitted, held_out, left_out))
 
     def _assessment(
         self, fitted: Sequence[Validation], held_out: Sequence[Validation]
@@ -345,26 +358,60 @@ class Fit:
         left_out: Sequence[Validation] = (),
         about: Mapping[str, object] = MappingProxyType({}),
         original: Path | None = None,
-        results: Mapping[str, Any] = MappingProxyType({}),
+        results: FitResults | ArmResults | None = None,
     ) -> Path:
         """Writes the results as JSON, the `report`, and each machine as URDF; returns the folder.
 
         As `difflie identify --out` does: identification.json, report.html with its pictures, and
         NAME.urdf, without actuators and sensors, which URDF does not know. original: a URDF file of
-        the same links, whose shapes are kept. results: more of them, by name. Raises as `report`
-        and `difflie.save` do; all else is written when the machine is refused.
+        the same links, whose shapes are kept. results: those to write, by default of these
+        predictions. Raises as `report` and `difflie.save` do; all else is written when the machine
+        is refused.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        every = {"system": self.parameters.title, **self.results, "machine": machine()}
-        if self.assessment is None:
-            every |= self.assess(fitted, held_out)
-            every |= Validations(fitted, held_out, left_out).results
-        save_json(path / "identification.json", {**every, **results})
+        if results is None and self.assessment is None:
+            results = self.assess(fitted, held_out, left_out=left_out)
+        save_json(path / "identification.json", results or self.results)
         self.report(path, held_out, fitted, left_out=left_out, about=about)
         for system in self.systems.values():
             save_bare(system, path, original)
         return path
+
+
+def arm_results(fit: Fit, name: str = "", seconds: float | None = None) -> ArmResults:
+    """The results of the fit of an arm, as `difflie identify` writes them; as `Fit.assess`.
+
+    Raises ValueError for the fit of declared parameters.
+    """
+    found = fit.assessment
+    if found is None:
+        raise ValueError("this is no fit of an arm; take fit.assess()")
+    rise, fading = (x.tolist() for x in (found.friction.rise, found.friction.fading))
+    return ArmResults(
+        name=name or fit.parameters.title,
+        system=fit.parameters.title,
+        parameters=fit.estimates,
+        fit=fit.summary(),
+        states=list(fit.own),
+        converged=fit.converged,
+        verdict=list(found.verdict),
+        well_predicted=found.well_predicted,
+        machine=machine(),
+        notes=list(found.notes),
+        joints=list(found.scores),
+        base_parameters=found.base.table,
+        condition=found.base.condition,
+        nearness=NominalWeight(
+            weight=found.held_out.best,
+            weights=found.held_out.weights,
+            errors=found.held_out.errors,
+            distances=found.distances,
+        ),
+        friction_velocity=dict(zip(found.model.joints, rise, strict=True)),
+        stribeck_velocity=dict(zip(found.model.joints, fading, strict=True)),
+        seconds=seconds,
+    )
 
 
 def save_bare(system: System, folder: Path, original: Path | None = None) -> None:

@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from ..forces.actuators.acting import recalled, timed
+from ..io.results import Results
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, needed
 from .recordings import DataError, Recording
@@ -138,6 +139,22 @@ def _said(uses: frozenset[str]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
+class SensorErrors(Results):
+    """The root mean square errors of a sensor in a recording, in the unit given.
+
+    Along the measured and the simulated motion, None where not judged. use: "training" or
+    "validation".
+    """
+
+    run: str
+    sensor: str
+    unit: str
+    rmse: float | None
+    simulated_rmse: float | None
+    use: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class ReadingErrors:
     """Errors of K readings of a recording of n rows, in the units of their sensors.
 
@@ -150,23 +167,14 @@ class ReadingErrors:
     measured: NDArray
     simulated: NDArray
 
-    @property
-    def by_sensor(self) -> list[tuple[str, str, float | None, float | None]]:
-        """Sensor and unit, and the root mean square errors along both motions.
-
-        Of each sensor, of each of its units; None where not judged.
-        """
+    def rows(self, run: str) -> list[SensorErrors]:
+        """The errors of each sensor, of each of its units; run: the name of the recording."""
         found = []
         for sensor, unit in dict.fromkeys((sensor, unit) for sensor, _, unit in self.columns):
             own = [(s, u) == (sensor, unit) for s, _, u in self.columns]
-            errors = (_rms(values[:, own]) for values in (self.measured, self.simulated))
-            found.append((sensor, unit, *errors))
+            rmse, simulated = (_rms(values[:, own]) for values in (self.measured, self.simulated))
+            found.append(SensorErrors(run, sensor, unit, rmse, simulated))
         return found
-
-    def rows(self, run: str) -> list[dict[str, Any]]:
-        """The same by name; run: the name of the recording."""
-        keys = "run", "sensor", "unit", "rmse", "simulated_rmse"
-        return [dict(zip(keys, (run, *errors), strict=True)) for errors in self.by_sensor]
 
 
 def _rms(errors: NDArray) -> float | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..io.results import machine, provenance
+from ..io.results import Results, machine, provenance
 from ..view.compared import (
     TorqueRun,
     run_figure,
@@ -22,10 +21,11 @@ from ..view.compared import (
 from ..view.estimates import Estimated, correlation_figure, ellipse_figure
 from ..view.report import Cell, Figure, Note, Report, Section, Table, Worked, notes, sentences
 from .arm_choices import HeldOut
-from .arm_equations import Solution
+from .arm_equations import BaseParameter, Solution
 from .assessment import ArmAssessment, Assessment, JointScore, predictions
+from .readings import SensorErrors
 from .remarks import advice
-from .validation import Validation, all_rows
+from .validation import JointErrors, Validation
 
 # Columns of the errors of each joint, (nv,) or None where they are not known.
 _ERRORS: tuple[tuple[str, Callable[[Validation], NDArray | None]], ...] = (
@@ -56,18 +56,104 @@ class Validations:
         return tuple((use, each) for use, each in uses if each)
 
     @property
-    def results(self) -> dict[str, Any]:
-        """The errors of joints and of sensors by use, as `difflie identify` writes them."""
-        uses = ("training", self.fitted), ("validation", self.held_out)
-        left_out = {"left_out": all_rows(self.left_out)} if self.left_out else {}
-        sensors = [{**row, "use": use} for use, each in uses for v in each for row in v.sensor_rows]
-        return {use: all_rows(each) for use, each in uses} | left_out | {"sensors": sensors}
-
-    @property
     def names(self) -> list[str]:
         """Of the recordings with pictures."""
         held_out = [f"{v.recording.name} (held out)" for v in self.held_out]
         return [*(v.recording.name for v in self.fitted), *held_out]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSummary(Results):
+    """How a fit ended, as of `Fit`, and what the data does not tell.
+
+    condition: of the information. notes: sentences. unidentifiable: directions in which parameters
+    may change together, with the share of each; undetermined: the parameters with infinite standard
+    errors. seconds: of the fit, where it was measured.
+    """
+
+    cost: float
+    variance: float
+    steps: int
+    message: str
+    condition: float
+    notes: list[str]
+    unidentifiable: list[dict[str, float]]
+    undetermined: list[str]
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentificationResults(Results):
+    """What results of declared fits and of arms share; see docs/results.md.
+
+    parameters: by name. states (m,): the unknowns of each problem. fit, states, converged and
+    well_predicted are None where nothing was fitted, and fit while it goes on.
+    """
+
+    name: str
+    system: str
+    parameters: dict[str, Estimated]
+    fit: FitSummary | None = None
+    states: list[NDArray] | None = None
+    converged: bool | None = None
+    verdict: list[str] = field(default_factory=list)
+    well_predicted: bool | None = None
+    machine: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitResults(IdentificationResults):
+    """The results of declared parameters, as `difflie identify --json` writes them.
+
+    training, validation and left_out: errors of runs that were fitted, held out, and predicted by
+    fits to the others, None without any of these. doubts: numbers that a system hardly has; advice:
+    what to measure next; None where nothing was fitted.
+    """
+
+    doubts: list[str] | None = None
+    advice: list[str] | None = None
+    training: list[JointErrors] = field(default_factory=list)
+    validation: list[JointErrors] = field(default_factory=list)
+    left_out: list[JointErrors] | None = None
+    sensors: list[SensorErrors] = field(default_factory=list)
+
+    def judged(self, by: Validations) -> FitResults:
+        """These results with the errors of recordings."""
+        uses = ("training", by.fitted), ("validation", by.held_out), ("left_out", by.left_out)
+        rows = {use: [row for v in each for row in v.rows] for use, each in uses if each}
+        sensors = [(row, use) for use, each in uses[:2] for v in each for row in v.sensor_rows]
+        return replace(self, **rows, sensors=[replace(row, use=use) for row, use in sensors])
+
+
+@dataclass(frozen=True, kw_only=True)
+class NominalWeight(Results):
+    """The weight of the distance from the nominal numbers, and those tried, as of `HeldOut`.
+
+    distances: of the bodies, by name.
+    """
+
+    weight: float
+    weights: NDArray
+    errors: NDArray
+    distances: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmResults(IdentificationResults):
+    """The results of an arm, as `difflie identify --json` writes them.
+
+    Velocities in rad/s or m/s by joint, those of Stribeck friction infinite where there is none.
+    seconds: of all, where it was measured.
+    """
+
+    notes: list[str]
+    joints: list[JointScore]
+    base_parameters: list[BaseParameter]
+    condition: float
+    nearness: NominalWeight
+    friction_velocity: dict[str, float]
+    stribeck_velocity: dict[str, float]
+    seconds: float | None = None
 
 
 def fit_report(
@@ -269,11 +355,11 @@ def _cells(errors: NDArray | None, validation: Validation) -> list[float | None]
 def _sensors(judged: Validations) -> Iterator[Section]:
     head = "run", "use", "sensor", "unit", "RMSE, measured motion", "RMSE, simulated motion"
     rows = [
-        (v.recording.name, use, *errors)
+        (row.run, use, row.sensor, row.unit, row.rmse, row.simulated_rmse)
         for use, several in judged.uses
         if use != "left out"
         for v in several
-        for errors in v.readings.by_sensor
+        for row in v.sensor_rows
     ]
     if rows:
         yield Section("Sensors", [Table(head, rows, names=4)])
@@ -313,7 +399,7 @@ def _joints(scores: Sequence[JointScore]) -> Section:
     rows = [
         (
             *(s.joint, s.run, s.use, _rounded(s.r2), _rounded(s.rmse), s.unit),
-            *map(_rounded, (s.relative, s.floor_r2, s.file_r2)),
+            *map(_rounded, (s.relative, s.baseline_r2, s.nominal_r2)),
         )
         for s in scores
     ]
@@ -340,11 +426,9 @@ def _torques(runs: Sequence[TorqueRun], name: str) -> Iterator[Section]:
 
 def _base(base: Solution) -> Iterator[Section]:
     head = "combination", "value", "standard error", "relative error", "essential"
-    columns = (base.values, base.standard_errors, base.relative_errors, base.essential)
-    each = zip(base.names, *(column.tolist() for column in columns), strict=True)
     rows = [
-        (name, value, error, _rounded(relative), "yes" if essential else "no")
-        for name, value, error, relative, essential in each
+        (p.name, p.value, p.std_error, _rounded(p.relative_error), "yes" if p.essential else "no")
+        for p in base.table
     ]
     note = Note(f"The condition number of their columns is {base.condition:.3g}.")
     yield Section("Base parameters: what the motion identifies", [Table(head, rows), note])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 
 from ..forces.actuators.acting import dof_commands
 from ..forces.actuators.motors import Drive, Motor, PositionServo
+from ..io.results import Results
 from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
 from ..view.compared import Run, run_figure
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation
-from .readings import ReadingErrors, Readings
+from .readings import ReadingErrors, Readings, SensorErrors
 from .recordings import DataError, Recording
 from .search import search
 from .sensors import to_measured
@@ -41,6 +42,26 @@ if TYPE_CHECKING:
 from scipy.special import stdtrit
 
 _LAGS = 20
+_KEYS = "torque_rmse", "torque_r2", "torque_autocorrelation", "position_rmse", "position_r2"
+_AT_START = "torque_rmse", "position_rmse"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JointErrors(Results):
+    """The errors of a degree of freedom in a recording, as of `Validation`; None where not judged.
+
+    Those of torques in N m or N, of positions in rad or m; start_*: of the system before a fit.
+    """
+
+    run: str
+    joint: str
+    torque_rmse: float | None
+    torque_r2: float | None
+    torque_autocorrelation: float | None
+    position_rmse: float | None
+    position_r2: float | None
+    start_torque_rmse: float | None = None
+    start_position_rmse: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,22 +141,22 @@ class Validation:
         return _explained(self.position_rmse, measured.reshape(-1, len(self.joints)))
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The errors of each degree of freedom, by name; None where not judged."""
-        keys = "torque_rmse", "torque_r2", "torque_autocorrelation", "position_rmse", "position_r2"
-        columns = {key: getattr(self, key) for key in keys}
+    def rows(self) -> list[JointErrors]:
+        """The errors of each degree of freedom."""
+        columns = {key: getattr(self, key) for key in _KEYS}
         if self.start is not None:
-            for key in ("torque_rmse", "position_rmse"):
-                columns[f"start_{key}"] = getattr(self.start, key)
-        values = np.stack(list(columns.values()), axis=1)
+            columns |= {f"start_{key}": getattr(self.start, key) for key in _AT_START}
         return [
-            {"run": self.recording.name, "joint": joint}
-            | {k: None if np.isnan(x) else float(x) for k, x in zip(columns, row, strict=True)}
-            for joint, row in zip(self.joints, values, strict=True)
+            JointErrors(
+                run=self.recording.name,
+                joint=joint,
+                **{key: None if np.isnan(x[k]) else float(x[k]) for key, x in columns.items()},
+            )
+            for k, joint in enumerate(self.joints)
         ]
 
     @property
-    def sensor_rows(self) -> list[dict[str, Any]]:
+    def sensor_rows(self) -> list[SensorErrors]:
         """The errors of each other sensor, see `ReadingErrors.rows`."""
         return self.readings.rows(self.recording.name)
 
@@ -295,11 +316,6 @@ def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Ar
 def _along(readings: Readings, system: System) -> jax.Array:
     """The errors of readings along the measured motion."""
     return readings.errors(system)
-
-
-def all_rows(validations: Sequence[Validation]) -> list[dict[str, Any]]:
-    """The errors of each degree of freedom in each recording, as of `Validation.rows`."""
-    return [row for validation in validations for row in validation.rows]
 
 
 def _commanded(system: System, recording: Recording, kinds: tuple[type, ...]) -> NDArray:

@@ -10,13 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ..io.results import Results
 from .figures import broken, colours, entitle, figure, label, plain
 
 _PAIRS = 6
 
 
 @dataclass(frozen=True)
-class Estimated:
+class Estimated(Results):
     """A number that was estimated, and how far it can be trusted; None where nothing was fitted.
 
     start and value in its SI unit. std_error: infinite where it is not identifiable, NaN where none

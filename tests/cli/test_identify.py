@@ -162,9 +162,9 @@ def test_robots_are_identified_as_their_files_are(folder, tmp_path):
     assert "robot.urdf:5: <link name='arm'>" in at_load
     assert "has the inertia of arm, and the fit starts at the nearest" in at_start
     assert not any("zero has no logarithm" in str(w.message) for w in seen)
-    assert found["converged"] and not any("tool0" in name for name in found["parameters"])
-    assert found["parameters"]["hinge/damping"]["value"] == pytest.approx(0.05, rel=1e-6)
-    assert found["training"][0]["torque_rmse"] < 1e-6
+    assert found.converged and not any("tool0" in name for name in found.parameters)
+    assert found.parameters["hinge/damping"].value == pytest.approx(0.05, rel=1e-6)
+    assert found.training[0].torque_rmse < 1e-6
 
 
 def test_locked_joints_have_no_columns(folder, tmp_path):
@@ -193,8 +193,8 @@ def test_runs_are_left_out_in_turn(folder, tmp_path):
     text = TEXT[: TEXT.index("[[run]]")] + runs + TEXT[TEXT.index("[[parameter]]") :]
     (tmp_path / "study.toml").write_text(text + "[fit]\nleave_out = true\n")
     found, _ = run_study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
-    assert [row["run"] for row in found["left_out"]] == ["0.csv", "1.csv", "2.csv"]
-    left, used = ([row["torque_rmse"] for row in found[key]] for key in ("left_out", "training"))
+    assert [row.run for row in found.left_out] == ["0.csv", "1.csv", "2.csv"]
+    left, used = ([r.torque_rmse for r in rows] for rows in (found.left_out, found.training))
     assert left[2] == pytest.approx(0.5, rel=1e-6) and used[2] < 0.5
     assert left[0] > used[0] and left[1] > used[1]
     assert (
@@ -237,13 +237,13 @@ def test_what_stands_at_a_joint(folder, tmp_path):
     text += TEXT[TEXT.index("[[parameter]]") :]
     (tmp_path / "study.toml").write_text(text)
     found, _ = run_study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
-    numbers = {name: row["value"] for name, row in found["parameters"].items()}
+    numbers = {name: row.value for name, row in found.parameters.items()}
     expected = {"hinge/position_bias": 0.05, "hinge/breakaway": 0.3}
     expected |= {"arm/mass": 0.8, "hinge/damping": 0.05}
     assert numbers == pytest.approx(expected, rel=1e-7)
-    assert found["parameters"]["hinge/position_bias"]["std_error"] < 1e-7
+    assert found.parameters["hinge/position_bias"].std_error < 1e-7
     # Units are those that the classes declare, of "N m or N" that of a hinge, also in the report.
-    units = [found["parameters"][name]["unit"] for name in ("hinge/breakaway", "arm/mass")]
+    units = [found.parameters[name].unit for name in ("hinge/breakaway", "arm/mass")]
     assert units == ["N m", "kg"]
     assert "<td>N m</td>" in (tmp_path / "out" / "report.html").read_text()
     saved = dl.load(tmp_path / "out" / "simple_pendulum.urdf")
@@ -310,6 +310,37 @@ def test_a_function_of_the_user_writes_a_number(folder, tmp_path, capsys):
         assert said in shown, shown
 
 
+# As an identification of the release before wrote it.
+OLD = {
+    "name": "study",
+    "system": "simple_pendulum",
+    "parameters": {
+        name: {"unit": unit, "start": 0.5, "value": value, "std_error": None, "interval": None}
+        for name, unit, value in (("arm/mass", "kg", 0.8), ("hinge/damping", "N m s/rad", 0.05))
+    },
+    "fit": {"cost": 0.1, "variance": 1.0, "steps": 7, "message": "not converged", "seconds": 1.0},
+    "states": [[]],
+    "converged": False,
+    "training": [{"run": "swing.csv", "joint": "hinge", "torque_rmse": 0.1}],
+    "verdict": ["not converged after 7 steps"],
+}
+
+
+@pytest.mark.parametrize("option", ["--resume", "--parameters"])
+def test_files_of_the_release_before_are_read(option, folder, tmp_path):
+    """Guards the numbers and states of an earlier identification.json."""
+    old, new = tmp_path / "identification.json", tmp_path / "new.json"
+    old.write_text(json.dumps(OLD))
+    assert call("identify", folder / "study.toml", option, old, "--json", new) == 0
+    found = json.loads(new.read_text())
+    numbers = [
+        found["parameters"][name]["start" if option == "--resume" else "value"]
+        for name in OLD["parameters"]
+    ]
+    assert numbers == pytest.approx([0.8, 0.05], rel=1e-12)
+    assert found["validation"][0]["torque_rmse"] < 1e-6
+
+
 @pytest.mark.slow
 def test_a_fit_that_is_killed_goes_on(tmp_path):
     """What was found so far is in both files after each step, with the states of the windows."""
@@ -333,10 +364,10 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
     assert so_far == json.loads((out / "identification.json").read_text())
     assert so_far["converged"] is False and len(so_far["states"][0]) == 2
     found, _ = run_study(config, resume=kept, progress=lambda step, cost: costs.append(cost))
-    assert found["converged"] and costs[0] > 10 * costs[2]
+    assert found.converged and costs[0] > 10 * costs[2]
     # Its first step starts where the other fit ended.
     assert costs[3] < costs[2]
-    values = {name: row["start"] for name, row in found["parameters"].items()}
+    values = {name: row.start for name, row in found.parameters.items()}
     assert values == pytest.approx({n: row["value"] for n, row in so_far["parameters"].items()})
     so_far["states"] = [[1.0]]
     kept.write_text(json.dumps(so_far))

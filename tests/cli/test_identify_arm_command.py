@@ -86,9 +86,9 @@ def test_keys_of_arms(folder):
     joints = ", ".join(f'"{joint}"' for joint, _ in names)
     path.write_text(path.read_text().replace('"shoulder", "elbow"', joints))
     results, _ = run_arm(read_study(path))
-    assert results["nearness"]["weight"] == 10.0
-    assert not any(name.endswith("/torque_bias") for name in results["parameters"])
-    assert any("+" in name for name in results["parameters"])
+    assert results.nearness.weight == 10.0
+    assert not any(name.endswith("/torque_bias") for name in results.parameters)
+    assert any("+" in name for name in results.parameters)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_real_arms(arm):
     """Joint by joint, rows that are not fitted are predicted as well as the others do."""
     config = read_study(ROOT / "configs" / "arms" / f"{arm}.toml", MEASURED)
     results, _ = run_arm(config)
-    rows = [row for row in results["joints"] if row["use"] == "held out"]
-    assert results["converged"]
-    assert [row["joint"] for row in rows if row["r2"] < ARMS[arm][rows.index(row)]] == []
+    rows = [row for row in results.joints if row.use == "held out"]
+    assert results.converged
+    assert [row.joint for row in rows if row.r2 < ARMS[arm][rows.index(row)]] == []
 
 
 @pytest.mark.slow
@@ -135,6 +135,6 @@ def test_nearness_beside_parameters(folder):
     columns = '[data]\nsmooth = 21\norder = 4\ncolumns.q = ["q1", "q2"]\n'
     path.write_text(TEXT + columns + 'columns.tau = ["tau1", "tau2"]\n' + more)
     results, _ = run_study(read_study(path))
-    for name, p in results["parameters"].items():
+    for name, p in results.parameters.items():
         if name.endswith("/mass"):
-            assert np.isclose(p["value"], p["start"], rtol=1e-2)
+            assert np.isclose(p.value, p.start, rtol=1e-2)

@@ -3,6 +3,7 @@
 import re
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from difflie.cli.demo import DemoResults
 from difflie.cli.sweep import SweepResults
 from difflie.control.report import ControlResults
+from difflie.identify.report import ArmResults, FitResults
 from difflie.reproduce import REPRODUCTIONS
 from difflie.reproduce.goetz.tables import GoetzResults
 from difflie.reproduce.long_run import LongRunResults
@@ -27,6 +29,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "results.md"
 RESULTS = {
     "difflie run": SimulationResults,
     "difflie control": ControlResults,
+    "difflie identify": FitResults,
+    "difflie identify, of an arm": ArmResults,
     "difflie sweep": SweepResults,
     "difflie sweep --dry-run": Estimate,
     "difflie demo": DemoResults,
@@ -45,6 +49,9 @@ WORDS = {
     str: "text",
     NDArray: "numbers",
     list[float]: "numbers",
+    Sequence[float]: "numbers",
+    list[NDArray]: "lists of numbers",
+    list[dict[str, float]]: "list of numbers by name",
     list[str]: "texts",
     dict[str, str]: "texts by name",
     dict[str, int]: "integers by name",
@@ -62,6 +69,7 @@ def keys(kind, before=""):
             null = " or null"
         parts = typing.get_args(hint)
         if parts and is_dataclass(parts[-1]):
+            yield from ([(key, f"list{null}")] if null else [])
             yield from keys(parts[-1], f"{key}{'[]' if len(parts) == 1 else '.NAME'}.")
         elif is_dataclass(hint):
             # What is below a table that is null is not there.

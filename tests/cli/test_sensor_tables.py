@@ -130,13 +130,13 @@ def test_readings_find_biases_places_and_masses(error, folder):
     """Along the measured and the simulated motion; errors of each sensor are in its unit."""
     more = f'[fit]\nerror = "{error}"\nvelocity = 0.1\nwindow = 0.5\n{FREE}'
     found, _ = run_study(study(folder, more))
-    assert found["converged"]
-    values = {name: row["value"] for name, row in found["parameters"].items()}
+    assert found.converged
+    values = {name: row.value for name, row in found.parameters.items()}
     expected = {"arm/mass": 0.8, "tip/frame/position_z": -0.45, "imu/bias_x": 0.5}
     for name, value in expected.items():
         np.testing.assert_allclose(values[name], value, rtol=2e-3)
-    rows = found["sensors"]
-    units = [(row["sensor"], row["unit"]) for row in rows if row["use"] == "validation"]
+    rows = found.sensors
+    units = [(row.sensor, row.unit) for row in rows if row.use == "validation"]
     assert units == [
         ("imu", "m/s^2"),
         ("rates", "rad/s"),
@@ -147,7 +147,7 @@ def test_readings_find_biases_places_and_masses(error, folder):
         ("height", ""),
     ]
     assert len(rows) == 14
-    assert all(row["rmse"] < 1e-3 and row["simulated_rmse"] < 0.03 for row in rows)
+    assert all(row.rmse < 1e-3 and row.simulated_rmse < 0.03 for row in rows)
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_without_angles_the_readings_find_the_motion(folder):
     more += '[[parameter]]\npath = "hinge/damping"\nstart = 0.2\n'
     more += '[[parameter]]\npath = ["imu/bias", "tip/frame/position", "arm/mass"]\n'
     found, _ = run_study(study(folder, more))
-    values = {name: row["value"] for name, row in found["parameters"].items()}
+    values = {name: row.value for name, row in found.parameters.items()}
     np.testing.assert_allclose(values["hinge/damping"], 0.05, rtol=1e-2)
     np.testing.assert_allclose(values["arm/mass"], 0.8, rtol=1e-3)
 

@@ -380,8 +380,8 @@ def test_progress_interruption_and_going_on(recording):
     stopped = di.fit(FREE, problem, minimiser=di.LevenbergMarquardt(max_steps=2))
     assert not stopped.converged and "not converged after 2 steps" in stopped.message
     assert np.isnan(stopped.standard_errors).all() and "no standard errors" in repr(stopped)
-    assert all(p["interval"] is None for p in stopped.results["parameters"].values())
-    assert not stopped.assess()["advice"]
+    assert all(p.interval is None for p in stopped.results.parameters.values())
+    assert not stopped.assess().advice
 
 
 @pytest.mark.parametrize("optimiser", [optax.lbfgs(), optax.adam(3e-2)])

@@ -101,7 +101,7 @@ def test_rows_that_were_not_fitted_are_predicted_down_to_the_noise(fit):
     rows = [s for s in fit.assessment.scores if s.use == "validation"]
     assert fit.converged
     assert all(s.r2 > 0.995 for s in rows)
-    assert all(s.file_r2 < s.r2 for s in rows)
+    assert all(s.nominal_r2 < s.r2 for s in rows)
     # Averages over the window leave less than the noise of single rows.
     assert all(s.rmse < deviation for s, deviation in zip(rows, NOISE, strict=True))
     assert "all joints are predicted well" in fit.assessment.verdict[0]
@@ -130,9 +130,8 @@ def test_bodies_are_consistent_and_results_are_plain(fit):
     inertia = np.linalg.eigvalsh(np.asarray(system.bodies.inertia))
     assert (np.asarray(system.bodies.mass) > 0).all() and (inertia[:, 0] > 0).all()
     assert (inertia[:, 2] <= inertia[:, 0] + inertia[:, 1] + 1e-12).all()
-    results = json.loads(json.dumps(fit.results))
-    assert set(results["parameters"]) <= set(fit.names)
-    assert results["parameters"]["j1/damping"]["interval"][0] < DAMPING[0]
+    assert set(fit.results.parameters) <= set(fit.names)
+    assert fit.results.parameters["j1/damping"].interval[0] < DAMPING[0]
 
 
 def test_what_only_the_file_tells_is_named(fit):
@@ -171,7 +170,7 @@ def test_a_motor_that_turns_with_a_sum_of_rates():
     found = di.identify_arm(FILE, log, settings=settings)
     values = dict(zip(found.names, found.values, strict=True))
     assert found.names[-3:] == ("j2+j3/armature", "j2+j3/damping", "j2+j3/friction")
-    assert found.results["parameters"]["j2+j3/damping"]["of_log"]
+    assert found.results.parameters["j2+j3/damping"].of_log
     assert np.isclose(values["j2+j3/damping"], 0.5, atol=0.03)
     assert np.isclose(values["j2+j3/friction"], 0.4, atol=0.04)
     assert np.isclose(values["j2/damping"], DAMPING[1], atol=0.05)
@@ -229,7 +228,7 @@ def test_numbers_that_are_not_converged_have_no_errors(fit):
     stopped = Outcome((x, states), 3, False, "not converged after 3 steps")
     none = judged(fit.parameters, fit.problems, fit.loss, False, x, stopped)
     assert np.isnan(none.standard_errors).all() and np.isnan(none.intervals).all()
-    assert not none.converged and none.results["parameters"]["j1/damping"]["interval"] is None
+    assert not none.converged and none.results.parameters["j1/damping"].interval is None
 
 
 def test_bandwidths_of_motions():
@@ -354,6 +353,14 @@ def test_old_names_of_the_fit_of_an_arm(fit):
         assert fit.scores == fit.assessment.scores
     with pytest.warns(DeprecationWarning, match=r"Fit.weight is now Fit.assessment.held_out.best"):
         assert fit.weight == fit.assessment.held_out.best
+    score, (entry, *_) = fit.assessment.scores[0], fit.results.joints
+    for old, new in (("floor_r2", "baseline_r2"), ("file_r2", "nominal_r2")):
+        with pytest.warns(DeprecationWarning, match=rf"{old} is now JointScore.{new}"):
+            assert getattr(score, old) == getattr(score, new)
+        with pytest.warns(DeprecationWarning, match=rf"'{old}'\] is now results.{new}"):
+            assert entry[old] == getattr(entry, new)
+    with pytest.warns(DeprecationWarning, match="is now results"):
+        assert fit.results["parameters"]["j1/damping"]["value"] == fit.estimates["j1/damping"].value
     with pytest.raises(AttributeError, match="Fit has no attribute 'verdit'"):
         _ = fit.verdit
 
