@@ -25,8 +25,8 @@ from ..parameters import Parameters, entries
 from ..parameters.pseudo_inertia import inconsistency, nearest_consistent
 from ..system.system import System
 from .arm_choices import WEIGHTS, HeldOut, chosen_friction, held_out, with_load
-from .arm_equations import Equations, Logs, Solution, solved
-from .assessment import ArmAssessment, JointScore, scores
+from .arm_equations import Equations, Logs, solved
+from .assessment import ArmAssessment, JointScore, Prediction, scores
 from .consistency import Consistent, Distance, Nominal, NominalPrior, consistent
 from .fitting import Fit, judged
 from .least_squares import Outcome
@@ -133,10 +133,14 @@ def identify_arm(
         best = consistent(triangle, *near, blocks.best, settings.distance)
     near = base.deviations, start, best, blocks.best, settings.distance
     fit = fitted_arm(logs, model, friction, equations, *near)
-    judged = _Judged(model, friction, base, best.x)
-    judged.fitted(logs, equations, blocks)
+    numbers = best.x, base.x, model.file_numbers()
+    scored, predictions = _judged(model, numbers, equations, logs, blocks)
     for recording in validate:
-        judged.others(Logs.of(model, [samples(system, recording, motion)]))
+        others = Logs.of(model, [samples(system, recording, motion)])
+        others = others.equations(model, friction, best.x)
+        left = [others.residual(x) for x in numbers]
+        scored += scores(recording.name, "validation", model, others.torque, left)
+        predictions.append((f"{recording.name} (not fitted)", others, left[0]))
     said += [text for r in (*recordings, *validate) for text in log_warnings(system, r)]
     said += rate_warnings(recordings)
     told = zip(fit.values.tolist(), fit.standard_errors.tolist(), strict=True)
@@ -150,8 +154,8 @@ def identify_arm(
         base=base,
         held_out=blocks,
         distances=dict(zip(bodies, best.distances.tolist(), strict=True)),
-        scores=tuple(judged.scores),
-        predictions=tuple(judged.predictions),
+        scores=tuple(scored),
+        predictions=tuple(predictions),
         notes=tuple(said),
     )
     return dataclasses.replace(fit, assessment=assessment)
@@ -167,40 +171,26 @@ def _check_count(model: TorqueModel, equations: Equations) -> None:
         )
 
 
-@dataclasses.dataclass
-class _Judged:
-    """Scores and predictions of recordings by the numbers x (p,), the floor's and the file's."""
+def _judged(
+    model: TorqueModel,
+    numbers: Sequence[NDArray],
+    equations: Equations,
+    logs: Logs,
+    blocks: HeldOut,
+) -> tuple[list[JointScore], list[Prediction]]:
+    """Scores and predictions of recordings that were fitted, and, block by block, held out.
 
-    model: TorqueModel
-    friction: Friction
-    base: Solution
-    x: NDArray
-    scores: list[JointScore] = dataclasses.field(default_factory=list)
-    predictions: list[tuple[str, Equations, NDArray]] = dataclasses.field(default_factory=list)
-
-    def fitted(self, logs: Logs, equations: Equations, blocks: HeldOut) -> None:
-        """Of recordings that were fitted, and block by block of fits to the others."""
-        off, floor, file = self._residuals(equations)
-        for k, log in enumerate(logs.samples):
-            rows, name = equations.of == k, log.recording.name
-            uses = ("fitted", off, floor), ("held out", blocks.residuals, blocks.floor)
-            for use, own, least in uses:
-                self._add(name, use, equations.torque[rows], own[rows], least[rows], file[rows])
-            self.predictions.append((name, equations.where(rows), off[rows]))
-
-    def others(self, logs: Logs) -> None:
-        """Of a recording that was not fitted."""
-        equations = logs.equations(self.model, self.friction, self.x)
-        name, residuals = logs.samples[0].recording.name, self._residuals(equations)
-        self._add(name, "validation", equations.torque, *residuals)
-        self.predictions.append((f"{name} (not fitted)", equations, residuals[0]))
-
-    def _residuals(self, equations: Equations) -> list[NDArray]:
-        file = self.model.file_numbers()
-        return [equations.residual(numbers) for numbers in (self.x, self.base.x, file)]
-
-    def _add(self, name: str, use: str, torque: NDArray, *residuals: NDArray) -> None:
-        self.scores += scores(name, use, self.model.joints, self.model.forces, torque, residuals)
+    numbers: those found (p,), of the baseline and the nominal ones.
+    """
+    left = [equations.residual(x) for x in numbers]
+    uses = ("fitted", left), ("held out", [blocks.residuals, blocks.floor, left[2]])
+    found, predictions = [], []
+    for k, log in enumerate(logs.samples):
+        rows, name = equations.of == k, log.recording.name
+        for use, residuals in uses:
+            found += scores(name, use, model, equations.torque[rows], [r[rows] for r in residuals])
+        predictions.append((name, equations.where(rows), left[0][rows]))
+    return found, predictions
 
 
 def nearest_start(model: TorqueModel) -> tuple[NDArray, list[str]]:

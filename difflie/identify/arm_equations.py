@@ -187,7 +187,10 @@ _CHANCE = 4.0
 
 @dataclasses.dataclass(frozen=True)
 class BaseParameter(Results):
-    """A combination of numbers that the motion identifies, as of `Solution`."""
+    """A combination of numbers that the motion identifies, as of `Solution`.
+
+    relative_error: its standard error over its value.
+    """
 
     name: str
     value: float
@@ -220,15 +223,11 @@ class Solution:
     @property
     def table(self) -> list[BaseParameter]:
         """A row for each."""
-        columns = self.values, self.standard_errors, self.relative_errors, self.essential
+        sizes = np.where(self.values != 0, np.abs(self.values), np.finfo(float).tiny)
+        relative = self.standard_errors / sizes
+        columns = self.values, self.standard_errors, relative, self.essential
         each = zip(self.names, *(column.tolist() for column in columns), strict=True)
         return [BaseParameter(*row) for row in each]
-
-    @property
-    def relative_errors(self) -> NDArray:
-        """Standard errors over values (rank,), without unit."""
-        values = np.abs(self.values)
-        return self.standard_errors / np.where(values > 0, values, np.finfo(float).tiny)
 
 
 def weights_and_solution(

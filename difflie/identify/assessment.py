@@ -72,58 +72,38 @@ class JointScore(Results):
 
 
 def scores(
-    run: str,
-    use: str,
-    joints: Sequence[str],
-    units: Sequence[str],
-    torque: NDArray,
-    residuals: Sequence[NDArray],
+    run: str, use: str, model: TorqueModel, torque: NDArray, residuals: Sequence[NDArray]
 ) -> list[JointScore]:
-    """The scores of joints (nv,) for torques (r, nv), in the units given.
+    """The scores of the joints of a model for torques (r, nv).
 
     residuals (r, nv): what the numbers found, those of the baseline and the nominal ones leave of
     them, NaN where a joint does not count.
     """
     found = []
-    for j, (joint, unit) in enumerate(zip(joints, units, strict=True)):
-        each = [r[:, j] for r in residuals]
-        there = ~np.isnan(each[0])
-        tau = torque[there, j]
+    for j, (joint, unit) in enumerate(zip(model.joints, model.forces, strict=True)):
+        there = ~np.isnan(residuals[0][:, j])
         if not there.any():
             continue
+        tau, left = torque[there, j], [r[there, j] for r in residuals]
         size = max(float(np.sqrt(np.mean(tau**2))), np.finfo(float).tiny)
-        rmse = float(np.sqrt(np.mean(each[0][there] ** 2)))
-        r2, *others = (r_squared(tau, r[there]) for r in each)
+        rmse = float(np.sqrt(np.mean(left[0] ** 2)))
+        r2, *others = (r_squared(tau, r) for r in left)
         found.append(JointScore(run, use, joint, unit, r2, rmse, rmse / size, *others))
     return found
 
 
-def verdict(rows: Sequence[JointScore]) -> list[str]:
-    """Sentences on the scores of rows that were not fitted."""
-    graded = [(s.joint, s.r2) for s in rows]
-    said = [*grades("all joints are predicted well: R2 of rows not fitted", graded)]
-    for s in (rows[k] for k in poor(graded)):
-        why = (
-            f"free numbers reach {s.baseline_r2:.3f}: the file's geometry or masses may be wrong"
-            if s.baseline_r2 - s.r2 > _COSTLY
-            else "no better without the nominal numbers: its motion excites too little, or its "
-            "friction or sensor is of another kind"
-        )
-        said.append(f"predicted poorly: {s.joint} (R2 {s.r2:.3f}); {why}")
-    no_better = [s.joint for s in rows if not s.r2 > s.nominal_r2]
-    if no_better:
-        said.append(f"the nominal numbers are no worse for {', '.join(no_better)}")
-    return said
+Prediction = tuple[str, Equations, NDArray]
+"""Of a recording: its name, equations and residuals (r, nv)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ArmAssessment:
     """How an arm was identified, and how well its torques are predicted.
 
-    scores: of each joint and use. predictions: name, equations and residuals (r, nv) of each
-    recording. base: the base parameters. held_out: predictions of blocks, by which the weight of
-    the distance from the file was chosen; distances: of the bodies, by name. friction: its
-    velocities. notes: sentences on what was done and what is not known.
+    scores: of each joint and use. predictions: of each recording. base: the base parameters.
+    held_out: predictions of blocks, by which the weight of the distance from the file was chosen;
+    distances: of the bodies, by name. friction: its velocities. notes: sentences on what was done
+    and what is not known.
     """
 
     model: TorqueModel
@@ -132,13 +112,28 @@ class ArmAssessment:
     held_out: HeldOut
     distances: dict[str, float]
     scores: tuple[JointScore, ...]
-    predictions: tuple[tuple[str, Equations, NDArray], ...]
+    predictions: tuple[Prediction, ...]
     notes: tuple[str, ...]
 
     @property
     def verdict(self) -> tuple[str, ...]:
         """Sentences on how well rows are predicted that were not fitted."""
-        return tuple(verdict(self._judged))
+        rows = self._judged
+        graded = [(s.joint, s.r2) for s in rows]
+        said = [*grades("all joints are predicted well: R2 of rows not fitted", graded)]
+        for s in (rows[k] for k in poor(graded)):
+            why = (
+                f"free numbers reach {s.baseline_r2:.3f}: the file's geometry or masses may be "
+                "wrong"
+                if s.baseline_r2 - s.r2 > _COSTLY
+                else "no better without the nominal numbers: its motion excites too little, or "
+                "its friction or sensor is of another kind"
+            )
+            said.append(f"predicted poorly: {s.joint} (R2 {s.r2:.3f}); {why}")
+        no_better = [s.joint for s in rows if not s.r2 > s.nominal_r2]
+        if no_better:
+            said.append(f"the nominal numbers are no worse for {', '.join(no_better)}")
+        return tuple(said)
 
     @property
     def well_predicted(self) -> bool:
@@ -221,16 +216,12 @@ class Assessment:
         size = _sizes(self.names, np.maximum(np.abs(self.values), np.abs(self.start)))
         badly = ~self.at_bound & ~(self.errors <= _BADLY * size)
         # A bias may be nothing.
-        small = [name.endswith("bias") and np.isfinite(e) for name, e in self._told]
-        return [n for n, b, s in zip(self.names, badly, small, strict=True) if b and not s]
+        told = zip(self.names, badly, np.isfinite(self.errors), strict=True)
+        return [n for n, bad, known in told if bad and not (known and n.endswith("bias"))]
 
     @property
     def _without_errors(self) -> bool:
         return bool(np.isnan(self.errors).all())
-
-    @property
-    def _told(self) -> list[tuple[str, float]]:
-        return list(zip(self.names, self.errors.tolist(), strict=True))
 
     @property
     def well_predicted(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import equinox as eqx
@@ -170,33 +171,13 @@ class OfMachine(Problem):
         """Of all systems by name, instead of one; see `Problem.residual`."""
         return self.problem.residual(system[self.machine], own)
 
-    @property
-    def own(self) -> Float[Array, " m"]:
-        return self.problem.own
-
-    @property
-    def measured(self) -> Bool[Array, " k"]:
-        return self.problem.measured
-
-    @property
-    def layout(self) -> Layout | None:
-        return self.problem.layout
-
-    @property
-    def log_numbers(self) -> tuple[LogNumber, ...]:
-        return self.problem.log_numbers
-
-    @property
-    def is_prior(self) -> bool | NDArray:
-        return self.problem.is_prior
-
-    @property
-    def is_scaled(self) -> bool | NDArray:
-        return self.problem.is_scaled
-
-    @property
-    def windows(self) -> NDArray:
-        return self.problem.windows
+    own = property(attrgetter("problem.own"))
+    measured = property(attrgetter("problem.measured"))
+    layout = property(attrgetter("problem.layout"))
+    log_numbers = property(attrgetter("problem.log_numbers"))
+    is_prior = property(attrgetter("problem.is_prior"))
+    is_scaled = property(attrgetter("problem.is_scaled"))
+    windows = property(attrgetter("problem.windows"))
 
 
 def check_machines(parameters: Parameters | SharedParameters, problems: Sequence[Problem]) -> None:

@@ -142,7 +142,7 @@ class NominalWeight(Results):
 class ArmResults(IdentificationResults):
     """The results of an arm, as `difflie identify --json` writes them.
 
-    Velocities in rad/s or m/s by joint, those of Stribeck friction infinite where there is none.
+    Velocities in rad/s or m/s by joint, those of Stribeck friction NaN where there is none.
     seconds: of all, where it was measured.
     """
 
