@@ -9,6 +9,8 @@ from pages import Page
 
 from difflie import control as dc
 from difflie.cli import main
+from difflie.control import tables
+from difflie.io.tables import keys_of
 
 BLOCK = """<robot name="block"><link name="rail"/>
 <link name="block"><inertial><mass value="1"/>
@@ -111,6 +113,35 @@ def test_a_guess_and_bounds_of_a_file(tmp_path):
     assert call("control", written(tmp_path, text), "--json", figures, "--allow-code") == 0
     results = json.loads(figures.read_text())
     assert results["kkt"]["violation"] < 1e-6 and results["cost"] > 1
+
+
+STATE = "q v joints rates "
+KEYS = {
+    "Pose": "frame goal weight at",
+    "Point": "frame goal weight at",
+    "State": f"{STATE} weight at",
+    "Configuration": f"{STATE} weight at",
+    "Velocity": "goal weight at",
+    "Effort": "goal weight at",
+    "CenterOfMass": "goal weight at",
+    "Energy": "goal weight at",
+    "Duration": "weight at",
+    "Reach": "frame goal point at",
+    "ReachState": f"{STATE} at",
+    "MinDistance": "first second least at",
+    "Motors": "joints",
+    "Thrusters": "axes lower upper",
+}
+
+
+def test_the_keys_of_tables():
+    """Guards the keys of files, which follow from the arguments of classes."""
+    every = tables.COSTS | tables.BOUNDS | tables.INPUTS
+    del every["Function"]
+    found = {name: set(keys_of(cls)) for name, cls in every.items()}
+    assert found == {name: set(keys.split()) for name, keys in KEYS.items()}
+    assert set(keys_of(tables.COSTS["Function"])) == {"function", "weight", "at"}
+    assert set(keys_of(tables.BOUNDS["Function"])) == {"function", "lower", "upper", "at"}
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,13 @@ def test_limits_of_actuators():
     )
     plan = dc.solve(problem)
     assert plan.result.converged and np.abs(plan.u).max() == 2.0
+
+
+def test_a_goal_may_be_a_frame():
+    """Guards goals of poses: a frame in the world is its pose, one on a body is refused."""
+    turned = dl.Frame(None, (0.1, 0.2, 0.3), (0.0, 0.0, np.pi / 2))
+    pose = [[0.0, -1.0, 0.0, 0.1], [1.0, 0.0, 0.0, 0.2], [0.0, 0.0, 1.0, 0.3], [0.0, 0.0, 0.0, 1.0]]
+    for kind in (dc.Pose, dc.Reach):
+        np.testing.assert_allclose(kind("rod", turned).quantity.goal, pose, atol=1e-15)
+        with pytest.raises(dl.ModelError, match="a frame on 'rod'; leave out its body"):
+            kind("rod", dl.Frame("rod"))
