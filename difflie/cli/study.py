@@ -63,7 +63,16 @@ def system_of(config: Study) -> System:
 
     Raises `ConfigError` for parts that do not suit the robot.
     """
-    return system_with_sensors(config, load_system(config))
+    system = load_system(config)
+    for where, table in config.encoder.items():
+        encoder = instance(Encoder, table, config.path, where)
+        with located(f"{config.path}: {where}: "):
+            system = with_sensors(system, encoder)
+    for k, table in enumerate(config.sensor):
+        with located(f"{config.path}: sensor[{k}]: "):
+            sensor = Sensor(table.name, _quantity(config, k, table), table.scale, table.bias)
+            system = with_sensors(system, sensor)
+    return system
 
 
 def parameters_of(config: Study, system: System) -> Parameters:
@@ -152,7 +161,7 @@ def _recording(config: Study, system: System, path: Path, name: str, run: RunTab
         scale=table.scale,
         topic=table.topic,
         joints=[joint for joint, _ in system.topology.velocity_labels],
-        readings=columns_of_sensors(config),
+        readings={sensor.name: sensor.columns for sensor in config.sensor},
         **table.columns,
     )
     recording = with_poses(config, dataclasses.replace(recording, name=name, weight=run.weight))
@@ -293,27 +302,6 @@ _ON_BODIES: dict[str, Callable[[Frame], Any]] = {
     "point": Origin,
     "pose": Pose,
 }
-
-
-def system_with_sensors(config: Study, system: System) -> System:
-    """The system with the encoders and other sensors of the file.
-
-    Raises `ConfigError` for those that do not suit the machine.
-    """
-    for where, table in config.encoder.items():
-        encoder = instance(Encoder, table, config.path, where)
-        with located(f"{config.path}: {where}: "):
-            system = with_sensors(system, encoder)
-    for k, table in enumerate(config.sensor):
-        with located(f"{config.path}: sensor[{k}]: "):
-            sensor = Sensor(table.name, _quantity(config, k, table), table.scale, table.bias)
-            system = with_sensors(system, sensor)
-    return system
-
-
-def columns_of_sensors(config: Study) -> dict[str, list[str]]:
-    """The columns of the sensors' readings, by name."""
-    return {table.name: table.columns for table in config.sensor}
 
 
 def deviations_of_sensors(config: Study) -> dict[str, float | list[float]]:
