@@ -143,14 +143,13 @@ def run_study(
         judged = Validations(*([t.validation(system) for t in trials[use]] for use in trials))
         results = _unfitted(free, name, values).judged(judged)
         results = dataclasses.replace(results, verdict=given_verdict(judged))
-        numbers = system.name, results.parameters, judged, about
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             save_json(out / "identification.json", results)
-            write_html(given_report(*numbers), out)
+            write_html(given_report(results, judged, about), out)
             # What URDF cannot say `save` refuses, when all the rest is written.
             save_bare(system, out, original)
-        return results, given_report(*numbers, whole=False)
+        return results, given_report(results, judged, about, whole=False)
     begin = time.perf_counter()
     files = [path for path in (keep, out and out / "identification.json") if path is not None]
 

@@ -221,7 +221,7 @@ def _free_columns(parameters: Parameters, joints: tuple[str, ...]) -> tuple[list
         raise DataError(
             f"{parameters.title}: the nearest consistent machine is found for whole bodies "
             f'("*/inertial") and for {", ".join(joints) or "no numbers"} of joints, each free by '
-            f"itself, and not for {listed(more)}; fit(parameters, (linear.torques, Nearness)) "
+            f"itself, and not for {listed(more)}; fit(parameters, (linear.torques, NominalPrior)) "
             "finds others"
         )
     return bodies, columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -27,15 +27,15 @@ from .readings import SensorErrors
 from .remarks import advice
 from .validation import JointErrors, Validation
 
-# Columns of the errors of each joint, (nv,) or None where they are not known.
-_ERRORS: tuple[tuple[str, Callable[[Validation], NDArray | None]], ...] = (
-    ("torque RMSE", lambda v: v.torque_rmse),
-    ("at the start", lambda v: None if v.start is None else v.start.torque_rmse),
-    ("R2", lambda v: v.torque_r2),
-    ("its autocorrelation", lambda v: v.torque_autocorrelation),
-    ("position RMSE", lambda v: v.position_rmse),
-    ("at the start", lambda v: None if v.start is None else v.start.position_rmse),
-    ("R2", lambda v: v.position_r2),
+# Columns of the errors of each joint, and the fields of `JointErrors` in them.
+_ERRORS = (
+    ("torque RMSE", "torque_rmse"),
+    ("at the start", "start_torque_rmse"),
+    ("R2", "torque_r2"),
+    ("its autocorrelation", "torque_autocorrelation"),
+    ("position RMSE", "position_rmse"),
+    ("at the start", "start_position_rmse"),
+    ("R2", "position_r2"),
 )
 _SEEN = "measured and predicted, and what is left between them"
 _SPECTRA = "Peaks are motions, ripples of gears or resonances that the model lacks"
@@ -205,20 +205,20 @@ def given_verdict(judged: Validations) -> list[str]:
 
 
 def given_report(
-    name: str,
-    numbers: Mapping[str, Estimated],
+    results: FitResults,
     judged: Validations,
     about: Mapping[str, object],
     whole: bool = True,
 ) -> Report:
     """How given numbers predict recordings; otherwise as `fit_report`."""
+    name, numbers = results.system, results.parameters
     return Report(
         f"Parameters of {name}",
         f"{len(numbers)} given numbers of {name} were judged by recordings.",
         Worked.UNJUDGED,
-        sentences(given_verdict(judged)),
+        sentences(results.verdict),
         [_numbers(numbers), *_predicted(judged, whole)],
-        provenance(machine(), **about, runs=", ".join(judged.names)),
+        provenance(results.machine, **about, runs=", ".join(judged.names)),
     )
 
 
@@ -326,10 +326,10 @@ def _predicted(judged: Validations, whole: bool, first: int = 0) -> Iterator[Sec
 def _errors(judged: Validations) -> Iterator[Section]:
     """The errors of each joint in each run, numbered like the pictures, without empty columns."""
     rows = [
-        (v.recording.name, use, *row)
+        (row.run, use, row.joint, *(getattr(row, key) for _, key in _ERRORS))
         for use, several in judged.uses
         for v in several
-        for row in zip(v.joints, *(_cells(of(v), v) for _, of in _ERRORS), strict=True)
+        for row in v.rows
     ]
     head = "run", "use", "joint", *(name for name, _ in _ERRORS)
     kept = [k for k in range(len(head)) if any(row[k] is not None for row in rows)]
@@ -343,13 +343,6 @@ def _errors(judged: Validations) -> Iterator[Section]:
     table = Table([head[k] for k in kept], [[row[k] for k in kept] for row in rows], names=3)
     look = "how far predictions are off, joint by joint"
     yield Section("Errors of each run", [table, note], look)
-
-
-def _cells(errors: NDArray | None, validation: Validation) -> list[float | None]:
-    """Of the joints; empty where they are not judged."""
-    if errors is None:
-        return [None] * len(validation.joints)
-    return [None if np.isnan(x) else x for x in errors.tolist()]
 
 
 def _sensors(judged: Validations) -> Iterator[Section]:

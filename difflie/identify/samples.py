@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..system.system import System
 from .reading.columns import DataError
-from .recordings import Recording
+from .recordings import Recording, filled
 
 # Cutoffs of positions and of both sides, in bandwidths of the motion.
 _POSITIONS, _BOTH_SIDES = 10.0, 5.0
@@ -102,7 +102,7 @@ def bandwidth(recording: Recording) -> NDArray:
     """
     step = float(np.median(np.diff(recording.t)))
     # Differences have no jump between the ends, which a window need not hide.
-    v = np.diff(_filled(_known(recording, "q")), axis=0)
+    v = np.diff(filled(np.arange(len(recording.t)), _known(recording, "q")), axis=0)
     # Nor are jumps of a sensor motions.
     most = _JUMP * np.quantile(np.abs(v), _OFTEN, axis=0)
     v = np.clip(v, -most, most)
@@ -203,16 +203,6 @@ def _differentiated(recording: Recording, cutoffs: NDArray) -> Recording:
         for name in ("q", "v", "a", "tau")
     }
     return dataclasses.replace(recording, **joined)
-
-
-def _filled(values: NDArray) -> NDArray:
-    """Values (m, n) with straight lines over gaps."""
-    row, found = np.arange(len(values)), values.copy()
-    for column in found.T:
-        gap = np.isnan(column)
-        if gap.any() and not gap.all():
-            column[gap] = np.interp(row[gap], row[~gap], column[~gap])
-    return np.nan_to_num(found)
 
 
 def _known(recording: Recording, quantity: str) -> NDArray:
