@@ -223,11 +223,15 @@ class Solution:
     @property
     def table(self) -> list[BaseParameter]:
         """A row for each."""
-        sizes = np.where(self.values != 0, np.abs(self.values), np.finfo(float).tiny)
-        relative = self.standard_errors / sizes
-        columns = self.values, self.standard_errors, relative, self.essential
+        columns = self.values, self.standard_errors, self.relative_errors, self.essential
         each = zip(self.names, *(column.tolist() for column in columns), strict=True)
         return [BaseParameter(*row) for row in each]
+
+    @property
+    def relative_errors(self) -> NDArray:
+        """Standard errors over values (rank,), without unit."""
+        values = np.abs(self.values)
+        return self.standard_errors / np.where(values > 0, values, np.finfo(float).tiny)
 
 
 def weights_and_solution(

@@ -98,8 +98,8 @@ class Consistent:
 
     active: the indices of numbers at their bound, 0. hessian (p, p): of all that is minimised;
     prior (p, p): the part of the distance, both zero for numbers that are held. distances (nb,): d
-    of each body; weighed: w times all distances. steps: Newton's. converged: whether the search at
-    the lowest barriers ended, and that without the numbers at their bound.
+    of each body. steps: Newton's. converged: whether the search at the lowest barriers ended, and
+    that without the numbers at their bound.
     """
 
     x: NDArray
@@ -107,7 +107,6 @@ class Consistent:
     hessian: NDArray
     prior: NDArray
     distances: NDArray
-    weighed: float
     steps: int
     converged: bool
 
@@ -142,16 +141,13 @@ def consistent(
     prior = distances.curvature
     hessian = data.curvature + prior
     back = problem.back
-    n = 10 * nominal.count
-    terms = problem.distances(y[:n].reshape(-1, 10))
     inverse = np.linalg.inv(back)
     return Consistent(
         x=back @ y,
         active=active,
         hessian=inverse.T @ hessian @ inverse,
         prior=inverse.T @ prior @ inverse,
-        distances=terms,
-        weighed=weight * float(terms.sum()) + float(problem.stiff @ (y - problem.near) ** 2) / 2,
+        distances=problem.distances(y[: 10 * nominal.count].reshape(-1, 10)),
         steps=steps,
         converged=converged,
     )
