@@ -30,7 +30,7 @@ def grades(what: str, scores: Sequence[tuple[str, float]], subject: str = "") ->
     """Sentences on the R2 of joints that are predicted well or fairly.
 
     what: is predicted, for one sentence where all are, such as "all joints are predicted well: R2
-    of rows not fitted". subject: begins the other sentences. A joint may have several scores.
+    of held-out samples". subject: begins the other sentences. A joint may have several scores.
     """
     good = [joint for joint, r2 in scores if r2 >= GOOD]
     fair = [f"{joint} (R2 {r2:.3f})" for joint, r2 in scores if FAIR <= r2 < GOOD]
@@ -120,7 +120,7 @@ class ArmAssessment:
         """Sentences on how well rows are predicted that were not fitted."""
         rows = self._judged
         graded = [(s.joint, s.r2) for s in rows]
-        said = [*grades("all joints are predicted well: R2 of rows not fitted", graded)]
+        said = [*grades("all joints are predicted well: R2 of held-out samples", graded)]
         for s in (rows[k] for k in poor(graded)):
             why = (
                 f"free numbers reach {s.baseline_r2:.3f}: the file's geometry or masses may be "
@@ -225,7 +225,7 @@ class Assessment:
 
     @property
     def well_predicted(self) -> bool:
-        """Whether no torque is predicted poorly: of rows not fitted, if there are any."""
+        """Whether no torque is predicted poorly: of held-out samples, if there are any."""
         return not poor(_scores(self.unseen or self.fitted, "torque_r2"))
 
     @property
@@ -267,12 +267,12 @@ class Assessment:
             ]
             if worse:
                 yield (
-                    f"{what} of rows not fitted are predicted worse than those of rows fitted: "
+                    f"{what} of held-out samples are predicted worse than those of fitted samples: "
                     f"{listed(worse)}; these motions are of another kind, or the fitted ones tell "
                     "too little"
                 )
             elif both:
-                yield f"{what} of rows not fitted are predicted about as well as those fitted"
+                yield f"{what} of held-out samples are predicted about as well as those fitted"
 
     def _left(self) -> Iterator[str]:
         if np.isfinite(self.scale):
@@ -329,7 +329,7 @@ class Assessment:
 def predictions(fitted: Sequence[Validation], unseen: Sequence[Validation]) -> Iterator[str]:
     """Sentences on how well recordings are predicted: those that were not fitted, if any were."""
     judged = unseen or fitted
-    rows = "rows not fitted" if unseen else "the rows that were fitted"
+    rows = "held-out samples" if unseen else "the fitted samples"
     torques = _scores(judged, "torque_r2")
     yield from grades(
         f"torques are predicted well at all joints: R2 of {rows}",

@@ -217,7 +217,7 @@ def notes(
     if held_out.unconverged:
         yield (
             f"{held_out.unconverged} fits to all but one block are not converged, which makes the "
-            "weight of the nearness and the scores of rows not fitted doubtful"
+            "weight of the nearness and the scores of held-out samples doubtful"
         )
 
 

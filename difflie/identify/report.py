@@ -380,7 +380,7 @@ def _correlations(numbers: Mapping[str, Estimated], correlations: NDArray) -> It
     if len(correlations) < 2:
         return
     picture = Figure(partial(correlation_figure, list(numbers), correlations), "correlations.png")
-    yield Section("Correlations", [picture], "which numbers the data does not tell apart")
+    yield Section("Correlations", [picture], "which numbers are strongly correlated")
     ellipses = ellipse_figure(numbers, correlations)
     if ellipses is not None:
         title = "Confidence of the pairs most correlated, by standard errors"

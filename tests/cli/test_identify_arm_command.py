@@ -17,7 +17,7 @@ from difflie.io.tables import ConfigError
 ROOT = Path(__file__).parent.parent.parent
 URDF = ROOT / "configs" / "double_pendulum.urdf"
 MEASURED = ROOT.parent / "shared" / "data"
-# Least R2 of rows not fitted of the joints of real arms, block by block.
+# Least R2 of held-out samples of the joints of real arms, block by block.
 ARMS = {
     "tx40": (0.99, 0.97, 0.985, 0.983, 0.83, 0.86),
     "ur10": (0.99, 0.995, 0.996, 0.992, 0.966, 0.92),

@@ -62,7 +62,7 @@ def test_a_good_fit_is_called_so():
     said = judged(fitted=[validation(WHITE, validation(5 * WHITE))]).verdict
     assert said[0] == "the fit has converged after 7 steps"
     assert said[1].startswith(
-        "torques are predicted well at all joints: R2 of rows not fitted is 0.99"
+        "torques are predicted well at all joints: R2 of held-out samples is 0.99"
     )
     assert "what is left of torques is white at all joints" in " ".join(said)
     told = "the data identifies all 4 numbers to 30% or better, of themselves or of their start"
@@ -75,10 +75,10 @@ def test_what_is_wrong_is_named():
     slow = np.column_stack((0.9 * np.sin(T), 0 * T))
     bad = validation(WHITE + slow, validation(WHITE + np.column_stack((0 * T, 0.5 + 0 * T))))
     said = " ".join(judged(fitted=[validation(WHITE + 0.2 * slow)], unseen=[bad]).verdict)
-    assert "torques of rows not fitted are predicted well (R2 of 0.95 or more): knee" in said
-    assert "torques of rows not fitted are predicted poorly: hip (R2 0." in said
+    assert "torques of held-out samples are predicted well (R2 of 0.95 or more): knee" in said
+    assert "torques of held-out samples are predicted poorly: hip (R2 0." in said
     assert "the numbers at the start are no worse for the torque of hip" in said
-    assert "worse than those of rows fitted: hip (0." in said
+    assert "worse than those of fitted samples: hip (0." in said
     # Of the error of the hip 0.05 N m are noise, and 0.13 N m its RMSE.
     assert "as noise does: hip (0.051 of 0.13 N m)" in said and "knee (0.0" not in said
     alone = " ".join(judged(unseen=[], message="not converged after 9 steps").verdict)
