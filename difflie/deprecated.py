@@ -76,6 +76,12 @@ class Subscripted(Mapping[str, Any]):
         return {field.name.rstrip("_"): field.name for field in dataclasses.fields(self)}
 
 
+def with_old_keys(results: dict[str, Any], table: str) -> dict[str, Any]:
+    """Results as JSON has them, with the keys of the release before beside the new ones."""
+    old = NAMES.get(table, {}).items()
+    return results | {key: results[new] for key, new in old if new in results}
+
+
 def by_old_name(owner: Any, table: str, name: str) -> Any:
     """What an owner, a module or an object, has under an old name; raises AttributeError."""
     new = NAMES.get(table, {}).get(name)

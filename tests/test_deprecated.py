@@ -1,16 +1,21 @@
 """Names of the release before still work, with a warning that names the new ones."""
 
 import importlib
+import json
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from pendulums import pendulum
 
 import difflie as dl
 import difflie.control as dc
 from difflie import deprecated
+from difflie.identify.arm_choices import HeldOut
+from difflie.identify.assessment import JointScore
 from difflie.integrators import RKMK4
+from difflie.io.results import save_json
 
 ARM = pendulum(0.5, "link")
 
@@ -65,6 +70,18 @@ def test_old_methods_of_objects():
     cost = dc.Configuration(jnp.zeros(1), 1.0)
     with pytest.warns(DeprecationWarning, match="aimed is now with_goal"):
         assert jax.tree.leaves(cost.aimed(jnp.ones(1)))[0] is not None
+    blocks = HeldOut(*(np.ones(1),) * 2, 1.0, *(np.ones((1, 1)),) * 2, 0)
+    with pytest.warns(DeprecationWarning, match="floor is now baseline"):
+        assert blocks.floor is blocks.baseline
+
+
+def test_old_keys_of_json(tmp_path):
+    """Guards programs that read JSON results."""
+    score = JointScore("run", "validation", "joint", "N m", 0.9, 0.1, 0.2, 0.95, 0.5)
+    save_json(tmp_path / "x.json", {"joints": [score]})
+    (found,) = json.loads((tmp_path / "x.json").read_text())["joints"]
+    assert found["floor_r2"] == found["baseline_r2"] == 0.95
+    assert found["file_r2"] == found["nominal_r2"] == 0.5
 
 
 def test_old_types_of_tables():

@@ -183,7 +183,7 @@ def _judged(
     numbers: those found (p,), of the baseline and the nominal ones.
     """
     left = [equations.residual(x) for x in numbers]
-    uses = ("fitted", left), ("held out", [blocks.residuals, blocks.floor, left[2]])
+    uses = ("fitted", left), ("held out", [blocks.residuals, blocks.baseline, left[2]])
     found, predictions = [], []
     for k, log in enumerate(logs.samples):
         rows, name = equations.of == k, log.recording.name

@@ -17,6 +17,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from ..deprecated import renamed
 from .arm_equations import Equations, Logs, independent_rows, least_squares, weights_and_solution
 from .consistency import Consistent, Distance, Nominal, consistent
 from .statistics import r_squared
@@ -100,6 +101,7 @@ _ALIKE = 0.05
 _PREDICTED = 0.5
 
 
+@renamed(floor="baseline")
 @dataclasses.dataclass(frozen=True)
 class HeldOut:
     """Predictions of blocks by fits to the others.
@@ -108,7 +110,7 @@ class HeldOut:
     predicts, S the mean square of the residuals and V the variance of the torque. It is about 1 -
     R2 where this is small, and at most 1, so that no joint outweighs all others. best: the largest
     weight that predicts about as well as any. residuals (r, nv) in N m or N: with that weight;
-    floor (r, nv): of least squares without any bounds. NaN where a joint does not count.
+    baseline (r, nv): of least squares without any bounds. NaN where a joint does not count.
     unconverged: the fits that have not converged.
     """
 
@@ -116,7 +118,7 @@ class HeldOut:
     errors: NDArray
     best: float
     residuals: NDArray
-    floor: NDArray
+    baseline: NDArray
     unconverged: int
 
 
@@ -141,12 +143,12 @@ def held_out(
     """Predictions of `count` blocks with each of these weights, from the largest on."""
     blocks, weights = blocks_of(equations, count), tuple(sorted(weights, reverse=True))
     off = np.full((len(weights), *equations.torque.shape), np.nan)
-    floor = np.full(equations.torque.shape, np.nan)
+    baseline = np.full(equations.torque.shape, np.nan)
     unconverged = 0
     for block in range(count):
         out = blocks == block
         triangle = equations.triangle(deviations, ~out)
-        floor[out] = equations.residual(least_squares(triangle))[out]
+        baseline[out] = equations.residual(least_squares(triangle))[out]
         found: Consistent | None = None
         for k, weight in enumerate(weights):
             start = None if found is None else found.x
@@ -154,7 +156,7 @@ def held_out(
             unconverged += not found.converged
             off[k][out] = equations.residual(found.x)[out]
     errors, at = chosen(np.array([_unexplained(each, equations) for each in off]))
-    return HeldOut(np.array(weights), errors, float(weights[at]), off[at], floor, unconverged)
+    return HeldOut(np.array(weights), errors, float(weights[at]), off[at], baseline, unconverged)
 
 
 def chosen(unexplained: NDArray) -> tuple[NDArray, int]:

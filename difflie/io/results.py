@@ -25,7 +25,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ..deprecated import Subscripted
+from ..deprecated import Subscripted, with_old_keys
 from .files import write_whole, written
 
 COMMAND: ContextVar[str] = ContextVar("COMMAND", default="none: called from Python")
@@ -105,7 +105,8 @@ def _processor() -> str:
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(value)]
-        return {name.rstrip("_"): _plain(getattr(value, name)) for name in names}
+        found = {name.rstrip("_"): _plain(getattr(value, name)) for name in names}
+        return with_old_keys(found, type(value).__name__)
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

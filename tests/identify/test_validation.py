@@ -114,7 +114,7 @@ def test_a_fit_is_reported(found, recordings, tmp_path):
     assert "<h1>" in page and "arm/mass" in page and "<td>N m s/rad</td>" in page
     assert page.count("<img") == 5 and "called from Python" in page
     assert (
-        "The fit has converged" in page and "predicted well at all joints: R2 of rows not" in page
+        "The fit has converged" in page and "predicted well at all joints: R2 of held-out" in page
     )
     assert "Run 0: swing (fitted)" in page and "Run 1: swing (held out, not fitted)" in page
     for name in ("run_0.png", "run_1.png", "spectra.png", "correlations.png", "ellipses.png"):
