@@ -158,7 +158,7 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
     with faults.caught("input", ValueError):
         made = config.input
         inputs = as_input(made if len(made) > 1 else made[0]) if made else inputs
-        inputs.size(system)
+        inputs.bounds(system)
     faults.end()
     table = config.horizon
     with located(f"{config.path}: "):

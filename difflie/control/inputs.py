@@ -108,6 +108,8 @@ class Motors(Input):
 
     def dofs(self, system: System) -> np.ndarray:
         """(nu,) the entries of v at which they act."""
+        if not self.joints:
+            raise ModelError("Motors has no joints; name one or more, or patterns such as '*'")
         names = [name for name, _ in system.topology.velocity_labels]
         chosen: list[int] = []
         for pattern in self.joints:
@@ -166,8 +168,7 @@ class Thrusters(Input):
         return len(self.axes)
 
     def bounds(self, system: System) -> Bounds:
-        shape = (self.size(system),)
-        return jnp.broadcast_to(self.lower, shape), jnp.broadcast_to(self.upper, shape)
+        return _for_each(self, self.size(system))
 
     def labels(self, system: System) -> Labels:
         return tuple((f"{axis.body} thruster {i}", "N") for i, axis in enumerate(self.axes))
@@ -197,8 +198,7 @@ class Map(Input):
         return self.controls
 
     def bounds(self, system: System) -> Bounds:
-        shape = (self.controls,)
-        return jnp.broadcast_to(self.lower, shape), jnp.broadcast_to(self.upper, shape)
+        return _for_each(self, self.controls)
 
     def labels(self, system: System) -> Labels:
         return tuple((f"u[{i}]", "") for i in range(self.controls))
@@ -207,6 +207,18 @@ class Map(Input):
         self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array | float
     ) -> jax.Array:
         return self.function(system, q, v, u, t)
+
+
+def _for_each(bounded: Thrusters | Map, n: int) -> Bounds:
+    """The bounds of n controls, given for all or for each."""
+    for name in ("lower", "upper"):
+        shape = getattr(bounded, name).shape
+        if shape not in ((), (n,)):
+            raise ModelError(
+                f"{type(bounded).__name__}: {name} has the shape {shape}; give one number, or "
+                f"{n}, one for each control"
+            )
+    return jnp.broadcast_to(bounded.lower, (n,)), jnp.broadcast_to(bounded.upper, (n,))
 
 
 class Concatenated(Input):

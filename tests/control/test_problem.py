@@ -24,6 +24,11 @@ from difflie import control as dc
         (lambda: swing(running=[dc.Point("rodd", jnp.zeros(3))]), "did you mean 'rod'"),
         (lambda: swing(final=[dc.Effort(1.0)]), "at the end there is no control"),
         (lambda: swing(inputs=dc.Motors("elbow")), "no joint that moves by itself fits 'elbow'"),
+        (lambda: swing(inputs=dc.Motors([])), "Motors has no joints"),
+        (
+            lambda: swing(inputs=dc.Map(lambda s, q, v, u, t: u, 1, upper=jnp.ones(3))),
+            r"upper has the shape \(3,\)",
+        ),
         (lambda: swing(steps=0), "steps is 0"),
         (lambda: swing(dt=-1.0), "dt is -1"),
         (lambda: swing(running=[], final=[]), "there is no cost"),
