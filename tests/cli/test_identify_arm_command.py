@@ -16,14 +16,6 @@ from difflie.io.tables import ConfigError
 
 ROOT = Path(__file__).parent.parent.parent
 URDF = ROOT / "configs" / "double_pendulum.urdf"
-MEASURED = ROOT.parent / "shared" / "data"
-# Least R2 of held-out samples of the joints of real arms, block by block.
-ARMS = {
-    "tx40": (0.99, 0.97, 0.985, 0.983, 0.83, 0.86),
-    "ur10": (0.99, 0.995, 0.996, 0.992, 0.966, 0.92),
-    "panda": (0.75, 0.999, 0.997, 0.995, 0.92, 0.98, 0.957),
-    "gen3": (0.6, 0.95, 0.93, 0.98, 0.3, 0.93, 0.5),
-}
 TEXT = f"""
 [system]
 file = "{URDF}"
@@ -113,18 +105,6 @@ def test_numbers_to_judge_need_parameters(folder, tmp_path, capsys):
     given.write_text("{}")
     assert call("identify", folder / "arm.toml", "--parameters", given) != 0
     assert "declare some" in "".join(capsys.readouterr())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not MEASURED.is_dir(), reason=f"{MEASURED} is absent")
-@pytest.mark.parametrize("arm", ARMS)
-def test_real_arms(arm):
-    """Joint by joint, rows that are not fitted are predicted as well as the others do."""
-    config = read_study(ROOT / "configs" / "arms" / f"{arm}.toml", MEASURED)
-    results, _ = run_arm(config)
-    rows = [row for row in results.joints if row.use == "held out"]
-    assert results.converged
-    assert [row.joint for row in rows if row.r2 < ARMS[arm][rows.index(row)]] == []
 
 
 @pytest.mark.slow

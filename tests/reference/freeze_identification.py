@@ -73,7 +73,9 @@ def _plain() -> dict[str, str]:
 
 def frozen(results: dict[str, Any]) -> dict[str, Any]:
     """What is kept of results: sentences, numbers with their errors, and the scores of joints."""
-    found: dict[str, Any] = {key: results[key] for key in _SENTENCES if key in results}
+    found: dict[str, Any] = {
+        key: results[key] for key in _SENTENCES if results.get(key) is not None
+    }
     found |= {key: results[key] for key in ("well_predicted", "converged")}
     found["parameters"] = {
         name: {key: p[key] for key in ("value", "std_error", "unit", "at_bound")}
@@ -83,7 +85,7 @@ def frozen(results: dict[str, Any]) -> dict[str, Any]:
         found["fit"] = {key: results["fit"][key] for key in ("cost", "variance", "notes")}
     for table, keys in _ROWS.items():
         found[table] = [
-            {key: row[key] for key in ("run", "use", "joint", "sensor", *keys) if key in row}
+            {k: row[k] for k in ("run", "use", "joint", "sensor", *keys) if row.get(k) is not None}
             for row in results.get(table, ())
         ]
     return found
