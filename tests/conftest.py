@@ -37,14 +37,6 @@ CHECKED = {
     "control": "matrix_equations",
     "reproduce": "goetz.chain goetz.energy_stable goetz.variational mueller.transition",
 }
-install_import_hook(
-    [
-        "difflie.formulations",
-        *(f"difflie.{room}.{name}" for room, names in CHECKED.items() for name in names.split()),
-    ],
-    # An int is a float.
-    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
-)
 
 
 def _place() -> str:
@@ -92,6 +84,24 @@ _LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {f"{name}.py": i for i, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Checks take a sixth of the time of slow tests, which call what the others have checked.
+    if config.option.markexpr == "slow":
+        return
+    install_import_hook(
+        [
+            "difflie.formulations",
+            *(
+                f"difflie.{room}.{name}"
+                for room, names in CHECKED.items()
+                for name in names.split()
+            ),
+        ],
+        # An int is a float.
+        "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+    )
 
 
 def pytest_addoption(parser):
