@@ -170,7 +170,8 @@ def main(options: Options) -> None:
                 told = (f"{x:.4g}" if isinstance(x, float) else str(x) for x in found.values())
                 print("  ".join(told), flush=True)
                 if options.json is not None:
-                    results = {"name": "bench_gpu", "machine": about, "rows": rows}
+                    date = time.strftime("%Y-%m-%d")
+                    results = {"name": "bench_gpu", "date": date, "machine": about, "rows": rows}
                     save_json(options.json, results)
 
 
