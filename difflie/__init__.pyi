@@ -157,6 +157,7 @@ from .integrators import VariationalMidpoint as VariationalMidpoint
 from .integrators import register as register
 from .io import MujocoOrdering as MujocoOrdering
 from .io import PinocchioOrdering as PinocchioOrdering
+from .io import examples as examples
 from .io import load as load
 from .io import save as save
 from .parameters import Parameter as Parameter

@@ -21,7 +21,7 @@ import difflie
 from ..solvers.few_cores import avoid_a_deadlock
 from .interrupts import STATUS, Interrupts
 
-COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce"
+COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce", "examples"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,8 +19,7 @@ from rich.markdown import Markdown
 
 from ..dynamics import body_poses
 from ..integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
-from ..io import load, read_appearance
-from ..io.config import PACKAGE_DATA
+from ..io import examples, load, read_appearance
 from ..io.files import write_whole
 from ..io.results import Results, machine
 from ..parameters import Parameters
@@ -32,7 +31,7 @@ from ..view.figures import draw_drift, draw_lines, figure, label, save
 from ..view.scenes import scene
 from .output import check_outputs, console, progress_bars, say, write_results
 
-ROBOT = PACKAGE_DATA / "arm7.urdf"
+ROBOT = examples.path("arm7")
 START = (0.0, -0.6, 0.0, -2.2, 0.0, 1.7, 0.8)
 PAYLOAD = (1.5, 0.08)
 """The true payload: mass in kg, height of its centre of mass above the flange in m."""

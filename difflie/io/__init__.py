@@ -8,6 +8,7 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from ..system import System
+from . import examples as examples
 from .appearance import read_appearance as read_appearance
 from .couplings import closed, read_loops
 from .mjcf import read_mjcf as read_mjcf

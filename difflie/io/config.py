@@ -59,6 +59,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from ..constraints import Constraint
 from ..system.fields import number
 from ..system.validation import format_value
+from . import examples
 from .couplings import OWN, TABLES, Force, constraints_of, couplings_of
 from .files import absence, present
 from .modules import check_code
@@ -66,20 +67,24 @@ from .tables import read_file
 from .toml import ConfigError as ConfigError
 from .toml import Faults, read_toml
 
-PACKAGE_DATA = Path(__file__).resolve().parent.parent / "data"
 _PACKAGE = "package:"
 _MOST_ROWS = 10_000_000  # of a few hundred numbers some memories can hold
 
 
 def _is_there(file: str, folders: Sequence[Path]) -> Iterator[str]:
+    if file.startswith(_PACKAGE):
+        try:
+            examples.path(file.removeprefix(_PACKAGE))
+        except ValueError as error:
+            yield f"file: {error}"
+        return
     places = SystemTable(file).places(folders)
     if not any(map(_is_file, places)):
-        shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))
         near = next(filter(None, map(absence, places)), "")
         yield (
             f"file: there is no file {' or '.join(map(str, places))}{near}; give a path from the "
-            "configuration's folder, or one of the shipped "
-            f"{', '.join(repr(_PACKAGE + name) for name in shipped)}"
+            f"configuration's folder, or a shipped machine such as '{_PACKAGE}arm7', which "
+            "`difflie examples` lists"
         )
 
 
@@ -105,7 +110,7 @@ class SystemTable:
     def places(self, folders: Sequence[Path]) -> list[Path]:
         """Where the robot file may be: a relative path is taken from each of the folders."""
         if self.file.startswith(_PACKAGE):
-            return [PACKAGE_DATA / f"{self.file.removeprefix(_PACKAGE)}.urdf"]
+            return [examples.path(self.file.removeprefix(_PACKAGE))]
         return list(dict.fromkeys(folder / self.file for folder in folders))
 
     def robot(self, folders: Sequence[Path]) -> Path:

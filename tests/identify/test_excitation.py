@@ -9,7 +9,6 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.io.config import PACKAGE_DATA
 
 
 def two_links(**limits):
@@ -165,7 +164,7 @@ def test_what_cannot_be_designed_is_said():
 @pytest.mark.slow
 def test_an_arm_is_found_again():
     """Seven joints, all inertial parameters, friction and armature; torques with noise."""
-    arm = dl.load(PACKAGE_DATA / "arm7.urdf")
+    arm = dl.load(dl.examples.path("arm7"))
     rub = {"damping": 0.4, "friction": 0.5, "armature": 0.1, "friction_velocity": 0.05}
     arm = arm.replace(**{name: np.full(7, value) for name, value in rub.items()})
     rng = np.random.default_rng(0)

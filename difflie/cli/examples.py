@@ -1,0 +1,47 @@
+"""`difflie examples`: the machines and configurations that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from ..io import examples as shipped
+from .output import say
+
+
+def examples(
+    action: Annotated[Literal["list", "copy"], tyro.conf.Positional] = "list",
+    name: Annotated[str | None, tyro.conf.Positional] = None,
+    folder: Path = Path("."),
+) -> None:
+    """List the machines and configurations that come with difflie, or copy one to change it.
+
+    Args:
+        action: `list`, or `copy NAME` for a configuration with the files that it names.
+        name: of the configuration to be copied.
+        folder: where to.
+    """
+    if action == "list":
+        if name is not None:
+            raise ValueError(f"`difflie examples list` takes no name; `copy {name}` copies it")
+        _list()
+    elif name is None:
+        raise ValueError("`difflie examples copy` needs a name; `difflie examples` lists them")
+    else:
+        copies = shipped.copy(name, folder)
+        for copy in copies:
+            say(f"wrote {copy}")
+        say(f"Next: {shipped.command(copies[0])}")
+
+
+def _list() -> None:
+    say('Machines, in Python dl.examples.path("NAME"), in files "package:NAME":')
+    for name in shipped.machines():
+        say(f"  {name}")
+    say("\nConfigurations, `difflie examples copy NAME` copies one:")
+    given = shipped.configurations()
+    width = max(map(len, given), default=0)
+    for name, sentence in given.items():
+        say(f"  {name:{width}}  {sentence}")
