@@ -13,6 +13,7 @@ from typing import Any
 import lazy_loader
 
 from .deprecated import NAMES, names_of
+from .hints import HINTS, no_attribute
 
 # The public names are those of the stub for type checkers.
 _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
@@ -21,7 +22,11 @@ _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def __getattr__(name: str) -> Any:
     if name in NAMES[__name__]:
         return names_of(__name__)(name)
-    return _version() if name == "__version__" else _attribute(name)
+    if name == "__version__":
+        return _version()
+    if name in HINTS:
+        raise no_attribute(name)
+    return _attribute(name)
 
 
 def _version() -> str:

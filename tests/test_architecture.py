@@ -20,7 +20,7 @@ from difflie.groups import directors
 
 PACKAGE = Path(dl.__file__).parent
 ORDER = (
-    "deprecated",
+    *("deprecated", "hints"),
     *("groups", "native", "solvers", "spatial", "system"),
     *("dynamics", "forces", "constraints", "parameters", "integrators", "io"),
     *("quantities", "view", "formulations", "simulate", "identify"),
