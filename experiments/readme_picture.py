@@ -1,22 +1,18 @@
-"""The README's picture: the shipped arm, balanced by a spring and a cable, in motion.
+"""The README's film: the shipped arm, balanced by a spring and a cable, thrown upwards.
 
 python experiments/readme_picture.py [FILE]
 """
 
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
 jax.config.update("jax_enable_x64", True)
 import difflie as dl
-from difflie.io.appearance import read_appearance
-from difflie.view.animate import write_picture
-from difflie.view.drawing import DrawOptions
-from difflie.view.scenes import scene
+import difflie.view as dv
 
-ROBOT = Path(dl.__file__).parent / "data/arm7.urdf"
+ROBOT = dl.examples.path("arm7")
 
 
 def main() -> None:
@@ -26,10 +22,10 @@ def main() -> None:
     system = dl.attach(arm, balancer, dl.Rope(cable, stiffness=150.0, rest_length=0.5))
     q0 = jnp.array([-1.3, 0.5, 0.0, -2.4, 0.0, 1.9, 0.8])
     v0 = jnp.array([4.0, -2.5, 0.5, 3.5, 0.0, 1.0, 2.0])
-    run = dl.simulate(system, q0, v0, dt=2e-3, steps=200, method=dl.RKMK4(), save_every=5)
-    view = scene(system, run, read_appearance(ROBOT, arm))
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/arm.png")
-    write_picture(view, path, shown=DrawOptions(traces=["payload"]), moments=4)
+    run = dl.simulate(system, q0, v0, dt=2e-3, steps=1500, method=dl.RKMK4(), save_every=5)
+    scene = dv.scene(system, run, dl.io.read_appearance(ROBOT, arm))
+    path = sys.argv[1] if len(sys.argv) > 1 else "docs/arm.gif"
+    print(dv.write_picture(scene, path, shown=dv.DrawOptions(traces=["payload"]), rate=15.0))
 
 
 main()

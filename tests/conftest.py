@@ -76,7 +76,7 @@ _MAPS = Path("/proc/self/maps")
 # The files that take longest come first, so that no worker is left with one of them at the end.
 _LONGEST = (
     "test_second_derivatives test_error_estimate "
-    "test_every_robot test_adjoint test_singular_points test_mechanisms test_readme test_fit "
+    "test_every_robot test_adjoint test_singular_points test_mechanisms test_documents test_fit "
     "test_contacts test_joint_protocol test_couplings test_identify test_commands test_pinocchio"
 ).split()
 
