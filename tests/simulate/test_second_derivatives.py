@@ -19,9 +19,8 @@ MASS, COM, INERTIA, GRAVITY = 1.5, (0.0, 0.0, 0.3), (0.8, 1.0, 1.3), (0.0, 0.0, 
 LOOSE = {"rtol": 0.9, "atol": 0.9}
 EXPLICIT = [m for m in METHODS if hasattr(m, "tableau") and not m.implicit]
 EXPLICIT += [dl.SemiImplicitEuler(), BodyFixedEuler(), dl.StormerVerlet()]
-FAST = {(False, "RKMK4")}
 # What a free body adds, the maps and brackets of SE(3), is the same to all methods of one kind.
-FREE = "SemiImplicitEuler BodyFixedEuler StormerVerlet CG3 CF4 RKMK4 DormandPrince54".split()
+FREE = "SemiImplicitEuler BodyFixedEuler StormerVerlet CG3 CF4 RKMK4 BogackiShampine32".split()
 
 ANYWHERE, NEUTRAL, TURNED = (0.7, -0.1, 0.5, 0.5), (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
 RATE = np.array((0.9, -1.6, 0.7, 0.4, -0.3, 0.8))
@@ -79,8 +78,7 @@ def cases():
     for free in (False, True):
         for method in [m for m in EXPLICIT if not free or m.name in FREE]:
             name = f"{'free' if free else 'pivoted'}-{method.name}"
-            marks = () if (free, method.name) in FAST else pytest.mark.slow
-            yield pytest.param(free, method, id=name, marks=marks)
+            yield pytest.param(free, method, id=name)
 
 
 @pytest.mark.slow
