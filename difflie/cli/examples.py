@@ -13,7 +13,7 @@ from .output import say
 
 def examples(
     action: Annotated[Literal["list", "copy"], tyro.conf.Positional] = "list",
-    name: Annotated[str | None, tyro.conf.Positional] = None,
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = None,
     folder: Path = Path("."),
 ) -> None:
     """List the machines and configurations that come with difflie, or copy one to change it.
