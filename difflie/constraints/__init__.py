@@ -100,19 +100,26 @@ def constrained_dynamics(
 
 
 def constraint_residual(system: System, q: ArrayLike) -> Float[Array, " p"]:
-    """g(q) (p,), the residual of the p position constraints at q (nq,), in m or without unit."""
+    """The residual g (p,) of the p position constraints at q (nq,), in m or without unit."""
     (q,) = checked(system, q=(q, (system.nq,)))
     return _residual(Tree.of(bilateral(system)), q)
 
 
 def constraint_jacobian(system: System, q: ArrayLike) -> Float[Array, "m nv"]:
-    """The constraint Jacobian A(q) (m, nv) of all m equations at q (nq,): they say A v = 0."""
+    """The constraint Jacobian A (m, nv) of all m equations at q (nq,): they say A v = 0.
+
+    A v is in the units of `constraint_residual` per s; for velocity constraints in m/s, or as their
+    classes say.
+    """
     (q,) = checked(system, q=(q, (system.nq,)))
     return _jacobian(Tree.of(bilateral(system)), q)
 
 
 def constraint_bias(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, " m"]:
-    """The constraint bias acceleration c = (dA/dt) v (m,) at q (nq,), v (nv,)."""
+    """The constraint bias acceleration c = (dA/dt) v (m,) at q (nq,), v (nv,), in A v per s.
+
+    Accelerations a (nv,) that keep the constraints have A a + c = 0.
+    """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     return _bias(Tree.of(bilateral(system)), q, v)
 

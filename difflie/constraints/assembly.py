@@ -40,6 +40,12 @@ def assemble(
 
     Raises `ModelError`, naming the equations, if no solution is found or a constraint is assembled
     in the wrong branch; for traced systems the result is NaN.
+
+    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Translation(), mass=1.0)])
+    >>> rod = dl.constraints.Distance(dl.Frame(), dl.Frame("ball"), length=2.0)
+    >>> q, v = dl.assemble(dl.constrain(ball, rod), [1.0, 1.0, -1.0])
+    >>> print(q.round(3))
+    [ 1.155  1.155 -1.155]
     """
     (q,) = checked(system, q=(q, (system.nq,)))
     (v,) = checked(system, v=(jnp.zeros_like(q, shape=system.nv) if v is None else v, (system.nv,)))

@@ -95,7 +95,10 @@ class FrameConstraint(Constraint):
 
 
 class JointConstraint(FrameConstraint):
-    """A joint between the frames of two bodies."""
+    """A joint between the frames of two bodies.
+
+    first, second: a `Frame` on each; one of them may be fixed in the world.
+    """
 
     first: Frame
     second: Frame
@@ -151,6 +154,11 @@ def constrain(system: System, *constraints: Constraint) -> System:
     Raises `ModelError` for an unknown body or joint (with the nearest known one), a joint of
     several degrees of freedom in a constraint between coordinates, two frames of a constraint on
     one body, and a number that is not finite or out of its range.
+
+    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Translation(), mass=1.0)])
+    >>> rod = dl.constraints.Distance(dl.Frame(), dl.Frame("ball"), length=2.0)
+    >>> dl.mobility(dl.constrain(ball, rod), [0.0, 0.0, -2.0])
+    2
     """
     for k, constraint in enumerate(constraints, start=len(system.constraints)):
         if not isinstance(constraint, FrameConstraint | CoordinateConstraint):

@@ -77,6 +77,7 @@ class Polynomial(CoordinateConstraint):
 
     @property
     def equations(self) -> tuple[str, ...]:
+        """The name of its equation."""
         return (f"coordinate of {self.driven!r}",)
 
     def residual(self, driven: Scalar, driver: Any = 0.0) -> list[Scalar]:
@@ -133,8 +134,9 @@ class Gear(Gearing):
     x_2 is a translation, as of a rack, or the angle of a screw, or where teeth * ratio is an
     integer: wheels with n_1 and n_2 teeth have ratio n_2 / n_1 for external and -n_2 / n_1 for
     internal meshing, and teeth n_1. For other ratios an angle x_2 must stay within half a turn of
-    zero; otherwise use `Transmission`. ratio in units of x_1 / x_2 and offset are scalars; both
-    angles are zero where the x axes of a joint's frames coincide.
+    zero; otherwise use `Transmission`. first, second: constraints of revolute, prismatic or helical
+    joints, whose coordinates x_1 and x_2 are. ratio in units of x_1 / x_2 and offset in rad or m
+    are scalars; an angle is zero where the x axes of its joint's frames coincide.
     """
 
     offset: jax.Array = eqx.field(converter=number(unit="rad or m"), default=0.0)
@@ -159,7 +161,8 @@ class Transmission(Gearing):
     """dx_1/dt + ratio dx_2/dt = 0 for the coordinates of two joints: 1 velocity constraint.
 
     For any ratio and any number of turns, such as of wheels that roll on each other or of a belt;
-    the initial state sets the offset. ratio in units of x_1 / x_2, a scalar.
+    the initial state sets the offset. first and second: as of `Gear`; ratio in units of x_1 / x_2,
+    a scalar.
     """
 
     equations = ("ratio of the rates",)

@@ -26,8 +26,8 @@ _SAMPLES = 8
 class Curve(eqx.Module):
     """A curve c(s), a position (3,) in m at a parameter s, piecewise polynomial.
 
-    Piece k is for s in [k, k + 1]. An open curve is extrapolated beyond its ends; a `closed` one is
-    periodic.
+    Piece k is for s in [k, k + 1]. closed: whether the curve is periodic; an open one is
+    extrapolated beyond its ends.
     """
 
     closed: eqx.AbstractVar[bool]
@@ -72,8 +72,8 @@ class SplineCurve(Curve):
     """The cubic spline through points (n, 3) in m, with two continuous derivatives.
 
     The parameter is k at point k: the points should lie about equally far from each other. Open
-    curves are natural splines, without curvature at their ends; `closed` ones return from the last
-    point to the first. Raises `ModelError` for another shape.
+    curves are natural splines, without curvature at their ends. closed: whether the curve returns
+    from the last point to the first. Raises `ModelError` for another shape.
     """
 
     points: jax.Array = eqx.field(converter=number(unit="m", shape=None))

@@ -68,7 +68,10 @@ class HardContact(Unilateral, FrameConstraint):
 
 
 class PointOnPlane(HardContact):
-    """The origin of the first frame above the x-y plane of the second."""
+    """The origin of the first frame above the x-y plane of the second.
+
+    The gap is in m. friction and restitution: as of `Unilateral`.
+    """
 
     def meeting(self, a: Transform, b: Transform) -> Meeting:
         return plane_and_sphere(b.translation, _z(b), a.translation, 0.0)
@@ -77,7 +80,7 @@ class PointOnPlane(HardContact):
 class SphereOnPlane(HardContact):
     """A sphere about the origin of the first frame above the x-y plane of the second.
 
-    radius () in m, a leaf.
+    radius () in m, a leaf. friction and restitution: as of `Unilateral`.
     """
 
     radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
@@ -89,7 +92,8 @@ class SphereOnPlane(HardContact):
 class SphereOnSphere(HardContact):
     """Spheres about the origins of both frames, outside each other.
 
-    radius () of the first and other_radius () of the second in m, leaves.
+    radius () of the first and other_radius () of the second in m, leaves. friction and restitution:
+    as of `Unilateral`.
     """
 
     radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
@@ -106,7 +110,8 @@ class HardStop(Unilateral, CoordinateConstraint):
     """A hard stop of a joint with one degree of freedom.
 
     joint: its name. lower or upper (): the lower or the upper limit of its coordinate in rad or m,
-    a leaf. Raises `ModelError` unless exactly one of them is given.
+    a leaf. friction and restitution: as of `Unilateral`. Raises `ModelError` unless exactly one of
+    lower and upper is given.
     """
 
     joint: str = eqx.field(static=True)

@@ -47,6 +47,7 @@ class Cost(eqx.Module):
 
     @property
     def name(self) -> str:
+        """That of its quantity."""
         return self.quantity.name
 
     def residual(
@@ -77,8 +78,8 @@ def replace_field(module: Any, name: str, value: Any) -> Any:
 class Pose(Cost):
     """Weights log(goal^-1 T) (6,), in rad and m, of the pose T of a frame.
 
-    frame: a `Frame`, or the name of a body for its own frame. goal: (4, 4), or a `Frame` in the
-    world.
+    frame: a `Frame`, or the name of a body for its own frame. goal: a pose (4, 4), or a `Frame` in
+    the world. weight () or (6,), as of `Cost`.
     """
 
     def __init__(
@@ -90,7 +91,8 @@ class Pose(Cost):
 class Point(Cost):
     """Weights the distance (3,) in m of a point of a body from its goal (3,) in the world.
 
-    frame: the name of a body, or a `Frame` whose origin is the point.
+    frame: the name of a body, or a `Frame` whose origin is the point. weight () or (3,), as of
+    `Cost`.
     """
 
     def __init__(self, frame: FrameLike, goal: Position, weight: ArrayLike = 1.0) -> None:
@@ -98,42 +100,55 @@ class Point(Cost):
 
 
 class State(Cost):
-    """Weights (difference(q goal, q), v - v goal) (2 nv,); v None for rest."""
+    """Weights the state less its goal (2 nv,): difference(q goal, q), then v - v goal.
+
+    The goal is q (nq,), v (nv,), None for rest. The entries are in rad or m and rad/s or m/s.
+    weight () or (2 nv,), as of `Cost`.
+    """
 
     def __init__(self, q: ArrayLike, weight: ArrayLike = 1.0, v: ArrayLike | None = None) -> None:
         super().__init__(dq.StateDeviation(q, v), weight)
 
 
 class Configuration(Cost):
-    """Weights difference(q goal, q) (nv,) in the tangent space, in rad or m."""
+    """Weights difference(q goal, q) (nv,) in the tangent space, in rad or m.
+
+    q (nq,): the goal. weight () or (nv,), as of `Cost`.
+    """
 
     def __init__(self, q: ArrayLike, weight: ArrayLike = 1.0) -> None:
         super().__init__(dq.ConfigurationDeviation(q), weight)
 
 
 class Velocity(Cost):
-    """Weights v (nv,), less its goal (nv,), in rad/s or m/s."""
+    """Weights v (nv,), less its goal (nv,), in rad/s or m/s; weight () or (nv,), as of `Cost`."""
 
     def __init__(self, weight: ArrayLike = 1.0, goal: Goal = None) -> None:
         super().__init__(dq.Velocities(), weight, goal)
 
 
 class Effort(Cost):
-    """Weights the controls u (nu,), less their goal (nu,), in their units."""
+    """Weights the controls u (nu,), less their goal (nu,), in their units.
+
+    weight () or (nu,), as of `Cost`.
+    """
 
     def __init__(self, weight: ArrayLike = 1.0, goal: Goal = None) -> None:
         super().__init__(dq.Command(), weight, goal)
 
 
 class CenterOfMass(Cost):
-    """Weights the distance (3,) in m of the centre of mass from its goal (3,) in the world."""
+    """Weights the distance (3,) in m of the centre of mass from its goal (3,) in the world.
+
+    weight () or (3,), as of `Cost`.
+    """
 
     def __init__(self, goal: Position, weight: ArrayLike = 1.0) -> None:
         super().__init__(dq.CenterOfMass(), weight, goal)
 
 
 class Energy(Cost):
-    """Weights the total energy () in J, less its goal."""
+    """Weights the total energy () in J, less its goal () in J; weight () as of `Cost`."""
 
     def __init__(
         self, goal: Annotated[ArrayLike, number(unit="J")], weight: ArrayLike = 1.0
@@ -142,7 +157,7 @@ class Energy(Cost):
 
 
 class Duration(Cost):
-    """weight times the time t in s, as a final cost: for a horizon whose length is free."""
+    """A final cost, weight () times the time t in s, for a horizon whose length is free."""
 
     def __init__(self, weight: ArrayLike = 1.0) -> None:
         super().__init__(_root_of_time, weight)

@@ -91,8 +91,9 @@ class _Trial(NamedTuple):
 
 
 class FDDP(IteratedSolver):
-    """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
+    """Feasibility-driven differential dynamic programming, with bounds of all kinds.
 
+    iterations: the most. tolerance: of the KKT conditions, None for the root of the rounding unit.
     exact: near an optimum, second derivatives of the steps and residuals are used as well, not
     Gauss-Newton's matrix alone: fewer iterations there, each of which takes longer. penalty: the
     first weight of the squares of bounds other than those of the controls.

@@ -115,10 +115,10 @@ class ControlFile(MotionFile):
 def read_control(path: str | os.PathLike[str], *, allow_code: bool = False) -> ControlFile:
     """The control problem in a TOML file, see `difflie.control.files`, not yet built.
 
-    allow_code: whether Python modules that the file names may be imported, which runs them.
-    Raises `ConfigError` for a missing or broken file, one that names modules if that is not
-    allowed, and otherwise with all faults at once:
-    unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
+    path: of the file. allow_code: whether Python modules that the file names may be imported, which
+    runs them. Raises `ConfigError` for a missing or broken file, one that names modules if that is
+    not allowed, and otherwise with all faults at once: unknown or missing keys (with the nearest
+    known one) and values of a wrong type or out of range.
     """
     return read_machine_file(ControlFile, path, allow_code, _own)
 
@@ -142,8 +142,8 @@ def _solver(tables: dict[str, Any], faults: Faults) -> Any:
 def problem_of(config: ControlFile) -> tuple[Problem, Any]:
     """The problem that a file describes, and the guess for `solve`.
 
-    The start is assembled where the machine has constraints. Raises `ConfigError` for parts that do
-    not suit the machine, and as `Problem` does.
+    config: what `read_control` returns. The start is assembled where the machine has constraints.
+    Raises `ConfigError` for parts that do not suit the machine, and as `Problem` does.
     """
     system, q0, v0, _, method = start_of(config, "horizon.method", config.horizon.method)
     faults = Faults(config.path)

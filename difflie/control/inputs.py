@@ -186,7 +186,7 @@ class Thrusters(Input):
 class Map(Input):
     """Any map: function(system, q, v, u, t) -> command (m,), with so many controls.
 
-    lower, upper () or (nu,): the bounds of the controls.
+    controls: how many, nu. lower, upper () or (nu,): their bounds, in their units.
     """
 
     function: Callable[..., Any] = eqx.field(converter=no_leaf)

@@ -218,12 +218,13 @@ class State(NamedTuple):
 
 
 class InteriorPoint(IteratedSolver):
-    """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
+    """A primal-dual interior point method on the horizon, for bounds of all kinds.
 
+    iterations: the most. tolerance: of the KKT conditions, None for the root of the rounding unit.
     The multipliers times the distances to the bounds, all together, are by how much the cost can be
-    off; relative to it, they end below tolerance^1.25. exact: second derivatives
-    of steps, residuals and bounds are used as well, where they have a minimum. barrier: the cost of
-    the first barrier, relative to that of the guess.
+    off; relative to it, they end below tolerance^1.25. exact: second derivatives of steps,
+    residuals and bounds are used as well, where they have a minimum. barrier: the cost of the first
+    barrier, relative to that of the guess.
     """
 
     iterations: int = eqx.field(static=True, default=200)

@@ -41,8 +41,9 @@ _ENDINGS = {
 
 
 class Ipopt(Solver):
-    """options: Ipopt's own, such as {"mu_strategy": "adaptive"}; they come before what is set here.
+    """Ipopt, of a transcription of the problem; needs the extra `ipopt`.
 
+    options: Ipopt's own, such as {"mu_strategy": "adaptive"}; they come before what is set here.
     transcription: `Shooting`, the steps of the problem's method, or a collocation, `Trapezoidal` or
     `HermiteSimpson`. iterations: the most; tolerance: of the KKT conditions, relative as Ipopt has
     it, None for the root of the rounding. Of a plan that is a guess the motion is used.

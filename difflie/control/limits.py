@@ -123,7 +123,7 @@ def _some(kind: Any, lower: jax.Array, upper: jax.Array, dofs: np.ndarray) -> li
 
 
 class Equal(Bounded):
-    """quantity = goal, for every entry of a quantity (n,); goal () or (n,)."""
+    """quantity = goal, for every entry of a quantity (n,); goal () or (n,), in its unit."""
 
     is_equality = True
 
@@ -136,7 +136,8 @@ class Equal(Bounded):
 class Reach(Equal):
     """A frame reaches a pose (4, 4) or `Frame`, or its origin a point (3,), in the world.
 
-    frame: a `Frame`, or the name of a body for its own frame.
+    frame: a `Frame`, or the name of a body for its own frame. goal: the pose (4, 4), the `Frame`,
+    or the point (3,) in m.
     """
 
     def __init__(self, frame: FrameLike, goal: ArrayLike | Frame) -> None:
@@ -148,7 +149,7 @@ class Reach(Equal):
 
 
 class ReachState(Equal):
-    """The state is q (nq,), v (nv,); v None for rest."""
+    """The state is q (nq,) in rad or m, v (nv,) in rad/s or m/s; v None for rest."""
 
     def __init__(self, q: ArrayLike, v: ArrayLike | None = None) -> None:
         super().__init__(dq.StateDeviation(q, v))

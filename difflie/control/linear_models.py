@@ -90,8 +90,9 @@ def check_definite(where: str, name: str, matrix: jax.Array) -> None:
 class Regulator(NamedTuple):
     """u = -K x with K (nu, nx), the cost matrix P (nx, nx), and whether there is one ().
 
-    Where converged is False no command stabilises the model, or the cost does not see a part of it
-    that does not decay by itself; K and P are NaN then.
+    K is in units of u over x, P in those of the cost over x^2. Where converged is False no command
+    stabilises the model, or the cost does not see a part of it that does not decay by itself; K and
+    P are NaN then.
     """
 
     K: Float[Array, "u x"]
@@ -100,7 +101,10 @@ class Regulator(NamedTuple):
 
 
 class VaryingRegulator(NamedTuple):
-    """u_k = -K_k x_k with K (n, nu, nx), and the cost matrices P (n + 1, nx, nx), final last."""
+    """u_k = -K_k x_k with K (n, nu, nx), and the cost matrices P (n + 1, nx, nx), final last.
+
+    In units as of `Regulator`.
+    """
 
     K: Float[Array, "n u x"]
     P: Float[Array, "n+1 x x"]
@@ -109,8 +113,9 @@ class VaryingRegulator(NamedTuple):
 def lqr(
     A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike, N: ArrayLike | None = None
 ) -> Regulator:
-    """The regulator of x_{k+1} = A x_k + B u_k that costs least for ever; see above.
+    """The regulator u = -K x of x_{k+1} = A x_k + B u_k that costs least for ever.
 
+    The cost is sum_k (x_k' Q x_k + 2 x_k' N u_k + u_k' R u_k) / 2; from x on it is x' P x / 2.
     A (nx, nx), B (nx, nu), as `linearize` returns them for one knot; Q (nx, nx) positive
     semidefinite, R (nu, nu) positive definite, N (nx, nu), zero if None. P solves the discrete
     algebraic Riccati equation. All in the precision of A. Differentiable with respect to all of
@@ -118,6 +123,11 @@ def lqr(
 
     Raises ValueError for a wrong shape and, where they are concrete, for numbers that are not
     finite, for a Q that is not symmetric, and for an R that is not symmetric and positive definite.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
+    >>> A, B = dl.linearize(cart, [0.0], [0.0], dt=0.1)
+    >>> print(dl.control.lqr(A, B, np.eye(2), np.eye(1)).K.round(3))
+    [[0.946 2.163]]
     """
     N = np.zeros(np.shape(B)) if N is None else N
     given = matrices("lqr", A=(A, "xx"), B=(B, "xu"), Q=(Q, "xx"), R=(R, "uu"), N=(N, "xu"))
@@ -140,12 +150,12 @@ def tvlqr(
     final: ArrayLike,
     N: ArrayLike | None = None,
 ) -> VaryingRegulator:
-    """The regulator of x_{k+1} = A_k x_k + B_k u_k that costs least over n steps; see above.
+    """The regulator of x_{k+1} = A_k x_k + B_k u_k that costs least over n steps.
 
-    A (n, nx, nx), B (n, nx, nu), as `linearize` returns them along a trajectory, whose deviation is
-    x; Q (n, nx, nx), R (n, nu, nu), N (n, nx, nu), or without the leading axis if they are the same
-    in all steps; final (nx, nx): the cost x' final x / 2 after the last. Otherwise as `lqr`. By
-    Riccati's recursion, backwards.
+    The cost is that of `lqr`, with the matrices of each step. A (n, nx, nx), B (n, nx, nu), as
+    `linearize` returns them along a trajectory, whose deviation is x; Q (n, nx, nx), R (n, nu, nu),
+    N (n, nx, nu), or without the leading axis if they are the same in all steps; final (nx, nx):
+    the cost x' final x / 2 after the last. Otherwise as `lqr`. By Riccati's recursion, backwards.
 
     Raises ValueError as `lqr`.
     """
@@ -179,7 +189,10 @@ def _varying(along: list[jax.Array], final: jax.Array) -> VaryingRegulator:
 
 
 class Gramian(NamedTuple):
-    """W (nx, nx), and whether the model is stable (); if not, the sum has no end and W is NaN."""
+    """W (nx, nx), and whether the model is stable (); if not, the sum has no end and W is NaN.
+
+    W is in the unit of x squared, for commands in their unit.
+    """
 
     W: Float[Array, "x x"]
     stable: Bool[Array, ""]

@@ -58,6 +58,12 @@ def linearize(
     keep them have a meaning. NaN where the step is not solved. Differentiable in both modes.
 
     Raises ValueError and TypeError as `step` does, and for a control that is no array.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
+    >>> A, B = dl.linearize(cart, [0.0], [0.0], dt=0.1)
+    >>> print(A.round(4), B.round(4).T)
+    [[1.  0.1]
+     [0.  1. ]] [[0.0025 0.05  ]]
     """
     checked(system)
     n = np.shape(q)[:-1] if np.ndim(q) == 2 else ()

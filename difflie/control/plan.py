@@ -26,7 +26,8 @@ class Plan(eqx.Module):
     from the plan to the point: (dq, dv), then what is held from knot to knot. cost (). gaps
     (N, nx): the ends of the steps less the next points. costates (N + 1, nx): the derivative of the
     cost-to-go. multipliers: of the bounds along the motion (N, m), and at the end (m,); positive at
-    upper bounds. duration () in s. z (N + 1, nz): see `difflie.control.discretization`.
+    upper bounds. duration () in s. z (N + 1, nz): see `difflie.control.discretization`. result: how
+    the search ended.
     """
 
     t: jax.Array
@@ -43,6 +44,7 @@ class Plan(eqx.Module):
 
     @property
     def duration(self) -> jax.Array:
+        """The last time () in s."""
         return self.t[-1]
 
     def report(

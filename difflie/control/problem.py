@@ -45,12 +45,18 @@ class Problem(eqx.Module):
 
     method: an integrator. A machine with constraints needs one that keeps them, by the
     stabilisation. interpolation: "constant" controls within a step, or "linear" ones, then there
-    are N + 1 of them, and a step costs the mean of l over its controls. duration: None, or the
-    least and the largest duration of the whole horizon in s, if that is free; dt is then the first
-    guess.
+    are N + 1 of them, and a step costs the mean of l over its controls. duration: None, or two
+    numbers, the least and the largest duration of the whole horizon in s, if that is free; dt is
+    then the first guess.
 
     Every number is a leaf. Raises ValueError or TypeError for wrong shapes, values that are not
     finite, dt <= 0, no steps, a term that is none, and actuators with a memory.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
+    >>> costs = dict(running=[dl.control.Effort()], final=[dl.control.State([1.0], weight=1e3)])
+    >>> problem = dl.control.Problem(cart, [0.0], [0.0], dt=0.1, steps=10, **costs)
+    >>> problem.nu, problem.steps
+    (1, 10)
     """
 
     system: System

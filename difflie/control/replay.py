@@ -153,7 +153,7 @@ class Receding(eqx.Module):
         return _step(self._from(q, v, target), self.solver, memory)
 
     def init(self, t: ArrayLike, q: ArrayLike, v: ArrayLike) -> Plan:
-        """The memory at the start, as `Sampled` asks for it."""
+        """The memory at the start, at t () in s, q (nq,), v (nv,), as `Sampled` asks for it."""
         return self.start(q, v)
 
     def __call__(self, memory: Plan, t: Any, q: Any, v: Any) -> tuple[Any, Plan]:

@@ -14,7 +14,13 @@ from jax.typing import DTypeLike
 
 
 class Status(enum.IntEnum):
-    """How a search ended."""
+    """How a search ended.
+
+    CONVERGED: the conditions of an optimum hold to the tolerance. OUT_OF_ITERATIONS: they do not
+    after the most that were allowed. NO_PROGRESS: no step improves the plan. NOT_FINITE: a cost, a
+    state or a derivative is not finite. OUT_OF_TIME, INTERRUPTED: by `seconds`, by Ctrl-C. RUNNING:
+    not finished.
+    """
 
     RUNNING = 0
     CONVERGED = 1
@@ -28,9 +34,11 @@ class Status(enum.IntEnum):
 class KKT(NamedTuple):
     """What is left of the conditions of an optimum, each the largest entry ().
 
-    stationarity: the derivative of the Lagrangian by the controls, relative to the costs' own. gap:
-    of the steps, in the tangent space. violation: of bounds. complementarity: multiplier times
-    distance to the bound. *_knot (): where the first three are largest.
+    stationarity (): the derivative of the Lagrangian by the controls, relative to the costs' own,
+    without unit. gap (): of the steps, in the units of the tangent space.
+    violation (): of bounds, in the units of what they bound. complementarity (): multiplier times
+    distance to the bound. stationarity_knot, gap_knot, violation_knot (): where the first three are
+    largest.
     """
 
     stationarity: jax.Array
@@ -49,7 +57,7 @@ class KKT(NamedTuple):
 class Result(eqx.Module):
     """The end of a search: status (), iterations (), kkt; costs (m,): at every iteration, then NaN.
 
-    tolerance (): of all conditions but complementarity.
+    status: a `Status`. tolerance (): of all conditions but complementarity, in their units.
     """
 
     status: jax.Array
@@ -85,6 +93,7 @@ class Result(eqx.Module):
 
     @property
     def converged(self) -> jax.Array:
+        """Whether the status () is CONVERGED."""
         return self.status == Status.CONVERGED
 
     def __str__(self) -> str:

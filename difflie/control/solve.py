@@ -51,6 +51,12 @@ def solve(
     for a problem that cannot be solved as it stands: bounds that contradict each other, a start
     outside of its bounds or off its constraints, a cost that is not finite, a guess of another
     shape, a goal farther away than the machine is long.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
+    >>> costs = dict(running=[dl.control.Effort()], final=[dl.control.State([1.0], weight=1e3)])
+    >>> plan = dl.control.solve(dl.control.Problem(cart, [0.0], [0.0], dt=0.1, steps=10, **costs))
+    >>> print(plan.result.converged, plan.u.shape, plan.q[-1].round(2))
+    True (10, 1) [0.95]
     """
     check_problem(problem)
     knots = Discretization.of(problem)

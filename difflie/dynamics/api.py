@@ -81,20 +81,42 @@ def bare_tree(system: System) -> Tree:
 
 
 def body_poses(system: System, q: ArrayLike) -> Float[Array, "nb 4 4"]:
-    """The poses (nb, 4, 4) of all bodies at q (nq,), body to world, as in `body_names`."""
+    """The poses (nb, 4, 4) of all bodies at q (nq,), body to world, as in `body_names`.
+
+    Each is [[R, p], [0, 1]] with the rotation R (3, 3) and the origin p (3,) of the body frame in
+    m.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(), position=(0, 0, 1), mass=1.0, com=(1, 0, 0))
+    >>> pose = dl.body_poses(dl.chain([rod]), [np.pi / 2])[0]
+    >>> print((pose @ np.array([1.0, 2.0, 3.0, 1.0]))[:3].round(3))  # a point of the body, world
+    [-2.  1.  4.]
+    """
     return evaluated(kinematics.body_world_poses, system, q=q).to_array()
 
 
 def body_twists(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "nb 6"]:
-    """The body-fixed twists (nb, 6) of all bodies at q (nq,), v (nv,), in rad/s and m/s."""
+    """The body-fixed twists (nb, 6) of all bodies at q (nq,), v (nv,), in rad/s and m/s.
+
+    Angular velocity first, then the velocity of the body frame's origin, both in body axes.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(axis=(0, 0, 1)), mass=1.0, com=(0.5, 0, 0))
+    >>> print(dl.body_twists(dl.chain([rod]), [0.3], [2.0])[0, 2:3].round(3))  # about z, in rad/s
+    [2.]
+    """
     return evaluated(kinematics.body_twist_components, system, q=q, v=v).to_array()
 
 
 def body_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) at q (nq,) of a body: J v is its body-fixed twist.
 
-    body: its name or index. `jax.vmap` over indices takes all bodies at once, also in the functions
-    below. Raises ValueError for an unknown name.
+    J v is the angular velocity (rad/s), then the velocity of the body's origin (m/s), both in body
+    axes. body: its name or index; `jax.vmap` over indices takes all bodies at once. Raises
+    ValueError for an unknown name.
+
+    >>> arm = dl.from_dh([(0.7, 0, 0, 0)], convention="standard", mass=[1.0], tool=np.eye(4))
+    >>> jacobian = dl.body_jacobian(arm, [0.3], "tool")
+    >>> print(jacobian[[2, 4], 0].round(3))  # about z in rad/s, along the tool's y in m/s
+    [1.  0.7]
     """
     return evaluated(jacobians.body_columns, system, q=q, body=body)
 
@@ -102,8 +124,9 @@ def body_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 
 def spatial_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the world origin.
 
-    The linear part is the velocity of the body-fixed point that is at the world origin at this
-    moment. "Spatial" as in Murray, Li and Sastry 1994.
+    J v is the angular velocity (rad/s) and the velocity (m/s) of the body-fixed point that is at
+    the world origin at this moment. q (nq,); body as of `body_jacobian`. "Spatial" as in Murray, Li
+    and Sastry 1994.
     """
     return evaluated(jacobians.spatial_columns, system, q=q, body=body)
 
@@ -112,7 +135,12 @@ def geometric_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the body's origin.
 
     J v is the angular velocity (rad/s) and the velocity of the body's origin (m/s), both in world
-    coordinates.
+    coordinates. q (nq,); body as of `body_jacobian`.
+
+    >>> arm = dl.from_dh([(0.7, 0, 0, 0)], convention="standard", mass=[1.0], tool=np.eye(4))
+    >>> jacobian = dl.geometric_jacobian(arm, [np.pi / 2], "tool")
+    >>> print(jacobian[[2, 3], 0].round(3))  # about z in rad/s, along the world's x in m/s
+    [ 1.  -0.7]
     """
     return evaluated(jacobians.geometric_columns, system, q=q, body=body)
 
@@ -120,9 +148,9 @@ def geometric_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array
 def body_jacobian_rate(
     system: System, q: ArrayLike, v: ArrayLike, body: Index
 ) -> Float[Array, "6 nv"]:
-    """The time derivative (6, nv) of `body_jacobian`, in 1/s.
+    """The time derivative J' (6, nv) of `body_jacobian`, at q (nq,), v (nv,), per s.
 
-    The time derivative of the body-fixed twist is J a + J' v.
+    The time derivative of the body-fixed twist is J a + J' v, in rad/s^2 and m/s^2.
     """
     return evaluated(jacobians.body_column_rates, system, q=q, v=v, body=body)
 
@@ -130,9 +158,10 @@ def body_jacobian_rate(
 def spatial_jacobian_rate(
     system: System, q: ArrayLike, v: ArrayLike, body: Index
 ) -> Float[Array, "6 nv"]:
-    """The time derivative (6, nv) of `spatial_jacobian`, in 1/s.
+    """The time derivative J' (6, nv) of `spatial_jacobian`, at q (nq,), v (nv,), per s.
 
-    The body's spatial acceleration in world axes, at the world origin, is J a + J' v.
+    The body's spatial acceleration in world axes, at the world origin, is J a + J' v, in rad/s^2
+    and m/s^2.
     """
     return evaluated(jacobians.spatial_column_rates, system, q=q, v=v, body=body)
 
@@ -140,23 +169,39 @@ def spatial_jacobian_rate(
 def geometric_jacobian_rate(
     system: System, q: ArrayLike, v: ArrayLike, body: Index
 ) -> Float[Array, "6 nv"]:
-    """The time derivative (6, nv) of `geometric_jacobian`, in 1/s.
+    """The time derivative J' (6, nv) of `geometric_jacobian`, at q (nq,), v (nv,), per s.
 
-    J a + J' v is the angular acceleration and the acceleration of the body's origin, both in world
-    coordinates.
+    J a + J' v is the angular acceleration (rad/s^2) and the acceleration of the body's origin
+    (m/s^2), both in world coordinates.
     """
     return evaluated(jacobians.geometric_column_rates, system, q=q, v=v, body=body)
 
 
 def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Float[Array, " nq"]:
-    """The configuration (nq,) reached from q (nq,) at the constant rate dv (nv,) in unit time."""
+    """The configuration (nq,) reached from q (nq,) at the constant rate dv (nv,) in unit time.
+
+    Plain coordinates are added, in rad or m. Ball and free joints move along the exponential of
+    their part of dv, which is body-fixed like v: a rotation vector, or a screw, angular part first.
+
+    >>> top = dl.chain([dl.Body(name="top", joint=dl.Spherical(), mass=1.0, inertia=np.eye(3))])
+    >>> print(dl.integrate(top, top.neutral(), [0.2, 0.4, 0.4]).round(3))
+    [0.955 0.099 0.197 0.197]
+    """
     checked(system)
     q, dv = checked(system, q=(q, (system.nq,)), v=(dv, (system.nv,)))
     return system.manifold.retract(q, dv)
 
 
 def difference(system: System, q0: ArrayLike, q1: ArrayLike) -> Float[Array, " nv"]:
-    """The rate (nv,) of least rotation with integrate(q0, difference(q0, q1)) = q1."""
+    """The rate (nv,) of least rotation with integrate(q0, difference(q0, q1)) = q1.
+
+    q0, q1 (nq,); the rate is in rad or m in unit time, body-fixed at ball and free joints, as dv of
+    `integrate`.
+
+    >>> top = dl.chain([dl.Body(name="top", joint=dl.Spherical(), mass=1.0, inertia=np.eye(3))])
+    >>> print(dl.difference(top, top.neutral(), [0.6, 0.0, 0.0, 0.8])[2:].round(3))  # in rad
+    [1.855]
+    """
     checked(system)
     q0, q1 = checked(system, q0=(q0, (system.nq,)), q1=(q1, (system.nq,)))
     return system.manifold.difference(q0, q1)
@@ -171,6 +216,10 @@ def forward_dynamics(
     and drives are not added (see `passive_force`). wrench (nb, 6): external wrenches (moment,
     force) on the bodies, in body frames. Articulated-body algorithm, O(n); with mimic joints a
     dense solve. Raises ValueError and TypeError as `checked` does.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0.5, 0, 0))
+    >>> print(dl.forward_dynamics(dl.chain([rod]), [0.0], [0.0], tau=[0.0]).round(3))  # in rad/s^2
+    [19.62]
     """
     return evaluated(forward.acceleration, system, q=q, v=v, tau=tau, wrench=wrench)
 
@@ -180,34 +229,58 @@ def inverse_dynamics(
 ) -> Float[Array, " nv"]:
     """The generalised force tau (nv,) with M a + bias = tau + sum J^T wrench, for a given a (nv,).
 
-    Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler
-    algorithm, O(n).
+    q (nq,), v (nv,); tau in N m or N, wrench (nb, 6) as in `forward_dynamics`, whose inverse this
+    is. Recursive Newton-Euler algorithm, O(n).
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0.5, 0, 0))
+    >>> print(dl.inverse_dynamics(dl.chain([rod]), [0.0], [0.0], a=[2.0]).round(3))  # in N m
+    [-4.405]
     """
     return evaluated(rnea, system, q=q, v=v, a=a, wrench=wrench)
 
 
 def bias_force(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, " nv"]:
-    """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0."""
+    """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0.
+
+    At q (nq,), v (nv,), in N m or N, with the signs of `inverse_dynamics`.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0.5, 0, 0))
+    >>> print(dl.bias_force(dl.chain([rod]), [0.0], [3.0]).round(3))  # in N m
+    [-4.905]
+    """
     checked(system)
     still = jnp.zeros(system.nv, system.dtype)
     return evaluated(rnea, system, q=q, v=v, a=still, wrench=None)
 
 
 def gravity_force(system: System, q: ArrayLike) -> Float[Array, " nv"]:
-    """The generalised force (nv,) that balances gravity at zero velocity, in N m or N."""
+    """The generalised force (nv,) that balances gravity at rest at q (nq,), in N m or N.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0.5, 0, 0))
+    >>> print(dl.gravity_force(dl.chain([rod]), [0.0]).round(3))  # in N m, to hold the rod
+    [-4.905]
+    """
     checked(system)
     return bias_force(system, q, jnp.zeros(system.nv, system.dtype))
 
 
 def mass_matrix(system: System, q: ArrayLike) -> Float[Array, "nv nv"]:
-    """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
+    """The mass matrix M (nv, nv) at q (nq,), armature included; kinetic energy is v . M v / 2.
+
+    In kg m^2 between angles, kg between lengths, and kg m between both.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0.5, 0, 0))
+    >>> print(dl.mass_matrix(dl.chain([rod]), [0.0]).round(3))  # in kg m^2
+    [[0.25]]
+    """
     return evaluated(crba, system, q=q)
 
 
 def mass_product(system: System, q: ArrayLike, x: ArrayLike) -> Float[Array, " nv"]:
     """M(q) x (nv,): the generalised force for the acceleration x (nv,) at zero velocity.
 
-    Without gravity. Recursive Newton-Euler algorithm, O(n); M is not formed.
+    At q (nq,), in N m or N for x in rad/s^2 or m/s^2, without gravity. Recursive Newton-Euler
+    algorithm, O(n); M is not formed.
     """
     return evaluated(forward.mass_times, system, q=q, x=x)
 
@@ -215,13 +288,17 @@ def mass_product(system: System, q: ArrayLike, x: ArrayLike) -> Float[Array, " n
 def mass_solve(system: System, q: ArrayLike, x: ArrayLike) -> Float[Array, " nv"]:
     """M(q)^-1 x (nv,): the acceleration under the generalised force x (nv,) at zero velocity.
 
-    Without gravity. Articulated-body algorithm, O(n); M is formed only with mimic joints.
+    At q (nq,), in rad/s^2 or m/s^2 for x in N m or N, without gravity. Articulated-body algorithm,
+    O(n); M is formed only with mimic joints.
     """
     return evaluated(forward.mass_inverse_times, system, q=q, x=x)
 
 
 def inverse_mass_matrix(system: System, q: ArrayLike) -> Float[Array, "nv nv"]:
-    """M(q)^-1 (nv, nv), one solve for each dof; symmetric up to rounding."""
+    """M^-1 (nv, nv) at q (nq,), one solve for each dof; symmetric up to rounding.
+
+    In units of acceleration over generalised force: the inverse of those of `mass_matrix`.
+    """
     return evaluated(forward.mass_inverse, system, q=q)
 
 
@@ -240,10 +317,10 @@ def mass_factorisation(system: System, q: ArrayLike) -> Factorisation:
 def coriolis_matrix(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "nv nv"]:
     """The Coriolis matrix C (nv, nv): C v + gravity = bias force, and dM/dt = C + C^T.
 
-    dM/dt is the derivative of `mass_matrix` along v; for Lie-group joints its entries belong to
-    body-fixed velocities. dM/dt - 2 C is therefore skew-symmetric. C v does not determine C: this
-    is the choice of Niemeyer and Slotine 1991, and the Christoffel symbols where v is the
-    derivative of q.
+    q (nq,), v (nv,); C in units of `mass_matrix` per s. dM/dt is the derivative of `mass_matrix`
+    along v; for Lie-group joints its entries belong to body-fixed velocities. dM/dt - 2 C is
+    therefore skew-symmetric. C v does not determine C: this is the choice of Niemeyer and Slotine
+    1991, and the Christoffel symbols where v is the derivative of q.
     """
     return evaluated(coriolis.matrix, system, q=q, v=v)
 
@@ -253,9 +330,9 @@ def inverse_dynamics_derivatives(
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv), of `inverse_dynamics`.
 
-    dq is a tangent: column k is the derivative along `integrate(system, q, s e_k)` at s = 0.
-    Wrenches (nb, 6) stay constant in their body frames. In closed form (Carpentier and Mansard
-    2018), as fast as a few matrix products.
+    q (nq,), v (nv,), a (nv,). dq is a tangent: column k is the derivative along
+    `integrate(system, q, s e_k)` at s = 0. wrench (nb, 6), in N m and N, stays constant in body
+    frames. In closed form (Carpentier and Mansard 2018), as fast as a few matrix products.
     """
     return evaluated(derivatives.of_inverse_dynamics, system, q=q, v=v, a=a, wrench=wrench)
 
@@ -265,7 +342,8 @@ def forward_dynamics_derivatives(
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv), of `forward_dynamics`.
 
-    Tangents and wrenches as in `inverse_dynamics_derivatives`.
+    q (nq,), v (nv,), tau (nv,), wrench (nb, 6). Tangents and wrenches as in
+    `inverse_dynamics_derivatives`.
     """
     return evaluated(derivatives.of_forward_dynamics, system, q=q, v=v, tau=tau, wrench=wrench)
 
@@ -275,10 +353,10 @@ def operational_space(
 ) -> OperationalSpace:
     """Inertia, bias and gravity of a frame, in its own axes: F = Lambda dV/dt + mu + p.
 
-    frame: a `Frame` on a body, or a body's name. V (6,) is its twist in its own axes, and F (6,)
-    the wrench on it. Raises `ModelError` for a frame on the world and for an unknown body. Source:
-    Khatib, A unified approach for motion and force control of robot manipulators, IEEE J. Robotics
-    Automation 3 (1987), equations 9 to 12.
+    q (nq,), v (nv,). frame: a `Frame` on a body, or a body's name. V (6,) is its twist in its own
+    axes, and F (6,) the wrench on it, in N m and N. Raises `ModelError` for a frame on the world
+    and for an unknown body. Source: Khatib, A unified approach for motion and force control of
+    robot manipulators, IEEE J. Robotics Automation 3 (1987), equations 9 to 12.
     """
     checked(system)
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
@@ -313,26 +391,41 @@ def total_mass(system: System) -> Float[Array, ""]:
 
 
 def center_of_mass(system: System, q: ArrayLike) -> Float[Array, "3"]:
-    """The centre of mass (3,) in the world, in m; bodies fixed to the world do not count."""
+    """The centre of mass (3,) at q (nq,), world, in m; bodies fixed to the world do not count.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(), mass=1.0, com=(0.3, 0.4, 0.5))
+    >>> print(dl.center_of_mass(dl.chain([rod]), [np.pi / 2]).round(3))
+    [-0.4  0.3  0.5]
+    """
     return evaluated(centroidal.center_of_mass, system, q=q)
 
 
 def center_of_mass_jacobian(system: System, q: ArrayLike) -> Float[Array, "3 nv"]:
-    """The Jacobian (3, nv) whose J v is the velocity of the centre of mass in the world (m/s)."""
+    """The Jacobian (3, nv) whose J v is the velocity of the centre of mass in the world (m/s).
+
+    At q (nq,).
+    """
     return evaluated(centroidal.center_columns, system, q=q)
 
 
 def centroidal_momentum_matrix(system: System, q: ArrayLike) -> Float[Array, "6 nv"]:
     """The matrix A (6, nv) whose A v is the momentum about the centre of mass, in world axes.
 
-    First the angular momentum (N m s), then the linear (N s). Armature has no part in it, as in
-    `momentum`.
+    At q (nq,). First the angular momentum (N m s), then the linear (N s). Armature has no part in
+    it, as in `momentum`.
     """
     return evaluated(centroidal.momentum_columns, system, q=q)
 
 
 def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "6"]:
-    """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
+    """The momentum (6,) in world coordinates: angular about the world origin, then linear.
+
+    At q (nq,), v (nv,), in N m s and N s; armature has no part in it.
+
+    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
+    >>> print(dl.momentum(ball, [1.0], [3.0])[5:].round(3))  # along z, in N s
+    [6.]
+    """
     return evaluated(energy.total_momentum, system, q=q, v=v)
 
 
@@ -347,10 +440,10 @@ def inertial_parameters(system: System) -> Float[Array, "nb 10"]:
 
 
 def with_inertial_parameters(system: System, parameters: ArrayLike) -> System:
-    """The system with other `inertial_parameters` (nb, 10).
+    """The system with other inertial parameters (nb, 10), as of `inertial_parameters`.
 
-    The first moments of a body without mass are lost. It is not checked whether a rigid body can
-    have these parameters.
+    parameters: in kg, kg m and kg m^2. The first moments of a body without mass are lost. It is not
+    checked whether a rigid body can have these parameters.
     """
     size = (len(system.body_names), 10)
     (parameters,) = checked(system, parameters=(parameters, size))
@@ -363,8 +456,9 @@ def inverse_dynamics_regressor(
 ) -> Float[Array, "nv n_parameters"]:
     """The matrix Y (nv, 10 nb) with Y pi + armature a = `inverse_dynamics`.
 
-    pi (10 nb,) is `inertial_parameters(system).ravel()`. Armature (kg m^2 or kg) belongs to the
-    joints and not to pi; without mimic joints its part is `system.joints.armature * a`.
+    q (nq,), v (nv,), a (nv,). pi (10 nb,) is `inertial_parameters(system).ravel()`, in kg, kg m and
+    kg m^2. Armature (kg m^2 or kg) belongs to the joints and not to pi; without mimic joints its
+    part is `system.joints.armature * a`.
     """
     return evaluated(regressor.effort_columns, system, q=q, v=v, a=a)
 
@@ -372,19 +466,28 @@ def inverse_dynamics_regressor(
 def kinetic_energy_regressor(
     system: System, q: ArrayLike, v: ArrayLike
 ) -> Float[Array, " n_parameters"]:
-    """The vector y (10 nb,) with y . pi + sum armature v^2 / 2 = kinetic energy; pi as above."""
+    """The vector y (10 nb,) with y . pi + sum armature v^2 / 2 = kinetic energy in J.
+
+    q (nq,), v (nv,); pi as of `inverse_dynamics_regressor`.
+    """
     return evaluated(regressor.kinetic_columns, system, q=q, v=v)
 
 
 def potential_energy_regressor(system: System, q: ArrayLike) -> Float[Array, " n_parameters"]:
-    """The vector y (10 nb,) with y . pi = potential energy; pi as above."""
+    """The vector y (10 nb,) with y . pi = potential energy of gravity in J.
+
+    q (nq,); pi as of `inverse_dynamics_regressor`. The energy is zero at the world origin.
+    """
     return evaluated(regressor.potential_columns, system, q=q)
 
 
 def momentum_regressor(
     system: System, q: ArrayLike, v: ArrayLike
 ) -> Float[Array, "6 n_parameters"]:
-    """The matrix Y (6, 10 nb) with Y pi = `momentum`; pi as above."""
+    """The matrix Y (6, 10 nb) with Y pi = `momentum`, in N m s and N s.
+
+    q (nq,), v (nv,); pi as of `inverse_dynamics_regressor`.
+    """
     return evaluated(regressor.momentum_columns, system, q=q, v=v)
 
 

@@ -38,10 +38,10 @@ class ClosedForm(eqx.Module):
     """The matrices of the equations of motion at one state; n = nv links in the order of v.
 
     S (6n, n), the screws, block diagonal; J (6n, 6n), the inertias, block diagonal; Gamma (6n, 6n)
-    with Ad_{f_i}^-1 from the parent to link i; G = (I - Gamma)^-1; P_0 (6n, 6), from the world to
-    the first links; P_t (6nb, 6n), from the links to the body frames; R (n, n), the rotor inertias,
-    diagonal; D_S = diag(-ad_{S_i v_i}) and D_V = diag(-ad_{V_i}^T) (6n, 6n); V (6n,), the twists;
-    K (6n,), the bias accelerations of the joints; A_0 (6,) = (0, -g) in the world.
+    with Ad_{f_i}^-1 from the parent to link i; G (6n, 6n) = (I - Gamma)^-1; P_0 (6n, 6), from the
+    world to the first links; P_t (6nb, 6n), from the links to the body frames; R (n, n), the rotor
+    inertias, diagonal; D_S = diag(-ad_{S_i v_i}) and D_V = diag(-ad_{V_i}^T) (6n, 6n); V (6n,), the
+    twists; K (6n,), the bias accelerations of the joints; A_0 (6,) = (0, -g) in the world.
 
     M (n, n), the mass matrix; C, phi (n,), the forces of Coriolis and centrifugal terms and of
     gravity; J_t (6nb, n), the Jacobians of all bodies.
@@ -49,7 +49,7 @@ class ClosedForm(eqx.Module):
     articulated (6n, 6n), the articulated inertias, block diagonal; Omega (n, n), diagonal;
     Phi (n, 6n); Pi (6n, n); X = (I - S Phi) Gamma and Y = (I - X^T)^-1 (6n, 6n); factor (n, n) =
     I + S^T G^T Pi, unit upper triangular; inverse_factor (n, n) = I - S^T Y Pi, its inverse;
-    M_inverse (n, n). Units are SI.
+    M_inverse (n, n). v (n,): the velocity; topology: the tree of the system. Units are SI.
     """
 
     S: jax.Array

@@ -29,7 +29,8 @@ class Factorisation(eqx.Module):
     """M = L^T D L; vectors are (nv,), in the order of v.
 
     lower (nv, depth): the rows of L without their ones, each along its path from the world.
-    diagonal (nv,): D, the articulated inertia along each degree of freedom; positive.
+    diagonal (nv,): D, the articulated inertia along each degree of freedom in kg m^2 or kg;
+    positive. topology: the tree of the system.
     """
 
     lower: jax.Array

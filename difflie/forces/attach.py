@@ -31,6 +31,12 @@ def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> S
     for a part that does not fit the system (`incompatibilities`): an unknown body or joint (with
     the nearest known one), a stop at a joint without limits, a second force of one class at a
     joint, an actuator's name that is taken.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=1.0)])
+    >>> spring = dl.Spring([(None, (-1, 0, 0)), ("cart", (0, 0, 0))], 100.0, rest_length=1.0)
+    >>> system = dl.attach(cart, spring, dl.Motor("cart", max_torque=5.0))
+    >>> float(system.couplings[0].stiffness), system.actuator_names
+    (100.0, ('cart',))
     """
     for coupling in couplings:
         if not isinstance(coupling, Coupling | JointCoupling | Actuator):

@@ -33,8 +33,8 @@ from .path import Path, as_path, inverse, root
 class Contact(Compliance, Coupling):
     """Contacts of the body at the first point of the path with the bodies at its m other points.
 
-    exponent p (1 or more: 1 is linear, 3/2 is Hertz), dissipation d in s/m, friction coefficient
-    mu, slip_velocity vs in m/s, smoothing eps in m, all scalars.
+    stiffness k in N/m^p, exponent p (1 or more: 1 is linear, 3/2 is Hertz), dissipation d in s/m,
+    friction coefficient mu, slip_velocity vs in m/s, smoothing eps in m, all scalars.
     """
 
     exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
@@ -93,6 +93,11 @@ class PlaneContact(Contact):
     stiffness k in N/m^p; the other numbers are those of `Contact`. With the depth del, which is
     max(-gap, 0) smoothed over eps, and the tangential velocity v_t, the forces are k del^p max(0, 1
     + d deldot) along n and -mu f_n v_t / sqrt(|v_t|^2 + vs^2) in the plane.
+
+    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
+    >>> floor = dl.PlaneContact([(None, (0, 0, 0)), ("ball", (0, 0, 0))], 1e4, (0, 0, 1))
+    >>> print(dl.passive_force(dl.attach(ball, floor), [-0.002], [0.0]).round(3))  # in N
+    [20.]
     """
 
     path: Path = eqx.field(converter=as_path)

@@ -27,6 +27,10 @@ def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Arra
 
     The potential is that of gravity, zero at the world origin, and of all springs, contacts and
     stops (see `elastic_energy`). Bodies fixed to the world count in neither. q (nq,), v (nv,).
+
+    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
+    >>> [round(float(part), 3) for part in dl.energy(ball, [1.0], [3.0])]  # in J
+    [9.0, 19.62]
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     return _energy(Tree.of(system), q, v)

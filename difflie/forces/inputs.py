@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 
 class SampledInput(eqx.Module):
-    """Samples: values (n, ...), one for `every` steps, from the start of the motion.
+    """Samples: values (n, ...), one for every so many steps, from the start of the motion.
 
     In the units of the control or wrench. Raises ValueError for `every` below 1.
     """
@@ -38,7 +38,11 @@ class SampledInput(eqx.Module):
 
 
 class ZeroOrderHold(SampledInput):
-    """Each of the values (n, ...) is held for `every` steps, as by a digital controller."""
+    """Each of the values (n, ...) is held for so many steps, as by a digital controller.
+
+    values (n, nu) of a control or (n, nb, 6) of wrenches, in their units; every: how many steps.
+    `simulate` needs n = steps / every, rounded up, or a longer list.
+    """
 
     def needed(self, steps: int) -> int:
         return -(-steps // self.every)
@@ -51,7 +55,11 @@ class ZeroOrderHold(SampledInput):
 
 
 class FirstOrderHold(SampledInput):
-    """Linear interpolation between values (n, ...), `every` steps apart."""
+    """Linear interpolation between values (n, ...), so many steps apart.
+
+    values (n, nu) of a control or (n, nb, 6) of wrenches, in their units; every: how many steps.
+    `simulate` needs n = steps / every, rounded up, and one more, or a longer list.
+    """
 
     def needed(self, steps: int) -> int:
         return -(-steps // self.every) + 1

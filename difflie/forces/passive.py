@@ -24,6 +24,11 @@ def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     that it has a derivative at v = 0. Added are the forces of the system's couplings (see
     `attach`), the sum of J^T F over their points, and those of stops, friction and forces at its
     joints. q (nq,), v (nv,). Raises as `checked` does.
+
+    >>> hinge = dl.Revolute(damping=0.2, stiffness=3.0)
+    >>> rod = dl.chain([dl.Body(name="rod", joint=hinge, mass=1.0, com=(0.5, 0, 0))])
+    >>> print(dl.passive_force(rod, [0.1], [2.0]).round(3))  # -3 q - 0.2 v, in N m
+    [-0.7]
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     return _passive(Tree.of(system), q, v)

@@ -29,7 +29,7 @@ class Path(eqx.Module):
 
 
 def as_path(given: Path | Sequence[tuple[str | None, Any]]) -> Path:
-    """A `Path` from pairs (body, point (3,)); a Path as it is.
+    """A `Path` from given pairs (body, point (3,)); a Path as it is.
 
     The points are in m, each in the frame of its body. Raises `ModelError` for anything else.
     """

@@ -46,7 +46,7 @@ class FollowerForce(PointCoupling):
 
 
 class PointFriction(PointCoupling):
-    """Coulomb friction against the velocity w of a point, along each axis of the world by itself:
+    """Coulomb friction against the velocity w of a point, along each axis of the world by itself.
 
         f_i = -friction tanh(w_i / friction_velocity),    i = x, y, z
 

@@ -33,7 +33,7 @@ from .path import Path, as_path, inverse, pulled, segments
 class Elastic(PointCoupling):
     """A spring: potential(y) in J of the length y of its path, and its derivative tension(y).
 
-    Both are elementwise in y.
+    Both are elementwise in y, in m; tensions are in N. path as of `Path`.
     """
 
     @abc.abstractmethod
@@ -99,6 +99,11 @@ class Spring(LinearElastic):
 
     path: two or more pairs (body, point (3,) in m in its frame), body None for the world.
     stiffness k in N/m and rest_length y_r in m, scalars.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=1.0)])
+    >>> spring = dl.Spring([(None, (-1, 0, 0)), ("cart", (0, 0, 0))], 100.0, rest_length=0.8)
+    >>> print(dl.passive_force(dl.attach(cart, spring), [0.0], [0.0]).round(3))  # in N
+    [-20.]
     """
 
 
@@ -129,6 +134,11 @@ class Rope(LinearElastic):
 
     Arguments as of `Spring`. The tension has a kink at y = y_r, where the derivative is that of the
     taut side.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=1.0)])
+    >>> rope = dl.Rope([(None, (-1, 0, 0)), ("cart", (0, 0, 0))], stiffness=100.0, rest_length=1.2)
+    >>> print(dl.passive_force(dl.attach(cart, rope), [0.5], [0.0]).round(3))  # in N
+    [-30.]
     """
 
     def stretch(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -185,6 +195,11 @@ class Damper(Viscous):
     """A viscous damper along a path: the tension c dy/dt.
 
     path as of `Spring`; damping c in N s/m, a scalar.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=1.0)])
+    >>> damper = dl.Damper([(None, (-1, 0, 0)), ("cart", (0, 0, 0))], damping=5.0)
+    >>> print(dl.passive_force(dl.attach(cart, damper), [0.0], [2.0]).round(3))  # in N
+    [-10.]
     """
 
     path: Path = eqx.field(converter=as_path)

@@ -37,7 +37,7 @@ def middle(
 def motion(
     frame: Float[Array, "*#batch 4 3"], rates: Float[Array, "*#batch 6"]
 ) -> Float[Array, "*batch 4 3"]:
-    """The rates of the coordinates: (u, w x d1, w x d2, w x d3).
+    """The rates of the coordinates: (u, w x d1, w x d2, w x d3), in m/s and 1/s.
 
     Shapes: (4, 3), (6,) -> (4, 3). At the middle of a step h motion(middle, rates) is the
     difference of the frames at its end and its start.
@@ -51,7 +51,7 @@ def rates(
 ) -> Float[Array, "*batch 6"]:
     """The inverse of `motion`: the rates (w, u) of a velocity tangent at an orthonormal frame.
 
-    Shapes: (4, 3), (4, 3) -> (6,).
+    Shapes: (4, 3), (4, 3) -> (6,), in rad/s and m/s.
     """
     spin = jnp.sum(jnp.cross(frame[..., 1:, :], velocity[..., 1:, :]), axis=-2) / 2
     return jnp.concatenate((spin, velocity[..., 0, :]), axis=-1)
@@ -71,7 +71,7 @@ def load(
 def orthonormalised(frame: Float[Array, "*batch 4 3"]) -> Float[Array, "*batch 4 3"]:
     """One Newton step towards orthonormal directors: errors e become O(e^2).
 
-    Shapes: (4, 3) -> (4, 3).
+    Shapes: (4, 3) -> (4, 3), the origin in m, the directors without unit.
     """
     d = frame[..., 1:, :]
     gram = jnp.sum(d[..., :, None, :] * d[..., None, :, :], axis=-1)

@@ -64,7 +64,10 @@ class Manifold(eqx.Module):
 
 
 class FlatManifold(Manifold):
-    """A manifold whose points (point_size,) and tangents (tangent_size,) are single arrays."""
+    """A manifold whose points (point_size,) and tangents (tangent_size,) are single arrays.
+
+    Lengths are in m, angles in rad, as of `Manifold`.
+    """
 
     point_size: ClassVar[int]
     tangent_size: ClassVar[int]
@@ -107,7 +110,7 @@ class FlatManifold(Manifold):
 
 
 class Euclidean(FlatManifold):
-    """R^n: points and tangents are arrays (n,), or of any one shape."""
+    """R^n, n = size: points and tangents are arrays (n,), or of any one shape."""
 
     size: int = eqx.field(static=True)
 
@@ -118,10 +121,12 @@ class Euclidean(FlatManifold):
 
     @property
     def point_size(self) -> int:
+        """n."""
         return self.size
 
     @property
     def tangent_size(self) -> int:
+        """n."""
         return self.size
 
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:

@@ -63,10 +63,12 @@ class FlatProduct(_Factors, FlatManifold):
 
     @property
     def point_size(self) -> int:
+        """nq, the sum over the factors."""
         return sum(m.point_size for m in self.factors)
 
     @property
     def tangent_size(self) -> int:
+        """nv, the sum over the factors."""
         return sum(m.tangent_size for m in self.factors)
 
     def identity(self) -> np.ndarray:

@@ -46,7 +46,7 @@ def _corner(a: Scalar, b: Scalar, c: Scalar, d: Scalar, w: Vector, v: Vector) ->
 
 
 def hat(V: ArrayLike) -> Float[Array, "4 4"]:
-    """The matrix [[hat(w), v], [0, 0]] of a twist.
+    """The matrix [[hat(w), v], [0, 0]] of a twist V = (w, v), in its units.
 
     Shapes: (6,) -> (4, 4).
     """
@@ -55,7 +55,7 @@ def hat(V: ArrayLike) -> Float[Array, "4 4"]:
 
 
 def vee(m: ArrayLike) -> Float[Array, "6"]:
-    """The twist of a matrix: vee(hat(V)) = V; only the skew part of the upper left block counts.
+    """The twist of a matrix m: vee(hat(V)) = V; only the skew part of the upper left block counts.
 
     Shapes: (4, 4) -> (6,).
     """
@@ -67,6 +67,10 @@ def exp(V: ArrayLike) -> Float[Array, "4 4"]:
     """The rigid motion along the screw V: the matrix exponential of hat(V).
 
     Shapes: (6,) -> (4, 4). Park and Chung 2005, (13).
+
+    >>> pose = dl.se3.exp(np.array([0.0, 0.0, np.pi / 2, 1.0, 0.0, 0.0]))
+    >>> print((pose @ np.array([1.0, 2.0, 3.0, 1.0])).round(3))
+    [-1.363  1.637  3.     1.   ]
     """
     w, v = twist_components(V)
     return pose_array(so3.exp_components(w), exp_translation_components(w, v))
@@ -93,7 +97,7 @@ def dexp(V: ArrayLike) -> Float[Array, "6 6"]:
 
 
 def dexp_inv(V: ArrayLike) -> Float[Array, "6 6"]:
-    """The inverse of `dexp`; singular only at |w| = 2 pi k rad, k >= 1.
+    """The inverse of `dexp` at V = (w, v); singular only at |w| = 2 pi k rad, k >= 1.
 
     Shapes: (6,) -> (6, 6). Park and Chung 2005, (24).
     """
@@ -105,7 +109,8 @@ def dexp_inv(V: ArrayLike) -> Float[Array, "6 6"]:
 def cay(X: ArrayLike) -> Float[Array, "4 4"]:
     """The Cayley map (I - hat(X))^-1 (I + hat(X)) of X = (c, d), c = tan(t/2) times the axis.
 
-    Shapes: (6,) -> (4, 4). Mueller, (62).
+    Shapes: (6,) -> (4, 4). c is without unit, d in m: half the translation where c = 0. Mueller,
+    (62).
     """
     c, d = twist_components(X)
     return pose_array(so3.cay_components(c), so3.half_one_plus_cay_components(c) @ (d * 2))
@@ -124,7 +129,7 @@ def cay_inv(T: ArrayLike) -> Float[Array, "6"]:
 def dcay(X: ArrayLike) -> Float[Array, "6 6"]:
     """The right-trivialised differential: d cay(X) = hat(dcay(X) dX) cay(X).
 
-    Shapes: (6,) -> (6, 6).
+    Shapes: (6,) -> (6, 6). X as of `cay`.
     """
     c, d = twist_components(X)
     diagonal = so3.dcay_components(c)
@@ -134,7 +139,7 @@ def dcay(X: ArrayLike) -> Float[Array, "6 6"]:
 def dcay_inv(X: ArrayLike) -> Float[Array, "6 6"]:
     """The inverse of `dcay`; regular everywhere.
 
-    Shapes: (6,) -> (6, 6). Mueller, (63).
+    Shapes: (6,) -> (6, 6). X as of `cay`. Mueller, (63).
     """
     c, d = twist_components(X)
     half = (Matrix.scaled_identity(jnp.ones_like(c.x)) - Matrix.skew(c)) * 0.5
@@ -160,7 +165,7 @@ def ad(V: ArrayLike) -> Float[Array, "6 6"]:
 
 
 def inverse(T: ArrayLike) -> Float[Array, "4 4"]:
-    """The inverse pose [[R^T, -R^T r], [0, 1]].
+    """The inverse [[R^T, -R^T r], [0, 1]] of a pose T = [[R, r], [0, 1]], r in m.
 
     Shapes: (4, 4) -> (4, 4).
     """
@@ -175,7 +180,7 @@ def twist_components(V: ArrayLike) -> tuple[Vector, Vector]:
 
 
 def twist_array(w: Vector, v: Vector) -> Float[Array, "6"]:
-    """The twist (6,) of its parts."""
+    """The twist (6,) of its angular and its linear part, w and v (3,), in their units."""
     return jnp.concatenate((w.to_array(), v.to_array()))
 
 
@@ -186,7 +191,7 @@ def pose_components(T: ArrayLike) -> tuple[Matrix, Vector]:
 
 
 def pose_array(r: Matrix, p: Vector) -> Float[Array, "4 4"]:
-    """The pose (4, 4) of its parts."""
+    """The pose (4, 4) of its rotation r (3, 3) and its position p (3,) in m."""
     return _homogeneous(r, p, 1.0)
 
 

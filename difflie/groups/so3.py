@@ -101,7 +101,7 @@ def dcay_inv_components(c: Vector) -> Matrix:
 
 
 def hat(w: ArrayLike) -> Float[Array, "3 3"]:
-    """The skew matrix of a vector: hat(w) u = w x u.
+    """The skew matrix of a vector, in its unit: hat(w) u = w x u.
 
     Shapes: (3,) -> (3, 3).
     """
@@ -109,9 +109,9 @@ def hat(w: ArrayLike) -> Float[Array, "3 3"]:
 
 
 def vee(m: ArrayLike) -> Float[Array, "3"]:
-    """The vector of a skew matrix, vee(hat(w)) = w; of any other matrix that of its skew part.
+    """The vector of a skew matrix m, vee(hat(w)) = w; of any other m that of its skew part.
 
-    Shapes: (3, 3) -> (3,).
+    Shapes: (3, 3) -> (3,), in the unit of m.
     """
     return (_matrix(m).axial() * 0.5).to_array()
 
@@ -120,6 +120,10 @@ def exp(w: ArrayLike) -> Float[Array, "3 3"]:
     """The rotation by |w| rad about w: the matrix exponential of hat(w).
 
     Shapes: (3,) -> (3, 3). Park and Chung 2005, (12).
+
+    >>> rotation = dl.so3.exp(np.array([0.0, 0.0, np.pi / 2]))
+    >>> print((rotation @ np.array([1.0, 2.0, 3.0])).round(3))
+    [-2.  1.  3.]
     """
     return exp_components(_vector(w)).to_array()
 
@@ -130,6 +134,9 @@ def log(r: ArrayLike) -> Float[Array, "3"]:
     Shapes: (3, 3) -> (3,). Accurate up to and at pi, where both signs stand for the same rotation
     and the derivative is that of the branch returned. The rotation must be orthogonal to rounding;
     derivatives are those along the group.
+
+    >>> print(dl.so3.log(dl.so3.exp(np.array([0.1, 0.2, 0.3]))).round(6))
+    [0.1 0.2 0.3]
     """
     return log_components(_matrix(r)).to_array()
 
@@ -137,7 +144,7 @@ def log(r: ArrayLike) -> Float[Array, "3"]:
 def dexp(w: ArrayLike) -> Float[Array, "3 3"]:
     """The right-trivialised differential: d exp(w) = hat(dexp(w) dw) exp(w).
 
-    Shapes: (3,) -> (3, 3). Park and Chung 2005, (18).
+    Shapes: (3,) -> (3, 3). w in rad. Park and Chung 2005, (18).
     """
     return dexp_components(_vector(w)).to_array()
 
@@ -153,7 +160,7 @@ def dexp_inv(w: ArrayLike) -> Float[Array, "3 3"]:
 def cay(c: ArrayLike) -> Float[Array, "3 3"]:
     """The Cayley map (I - hat(c))^-1 (I + hat(c)); c = tan(t/2) times the axis, t the angle.
 
-    Shapes: (3,) -> (3, 3). It never reaches a rotation by pi rad.
+    Shapes: (3,) -> (3, 3), c without unit. It never reaches a rotation by pi rad.
     """
     return cay_components(_vector(c)).to_array()
 
@@ -169,7 +176,7 @@ def cay_inv(r: ArrayLike) -> Float[Array, "3"]:
 def dcay(c: ArrayLike) -> Float[Array, "3 3"]:
     """The right-trivialised differential: d cay(c) = hat(dcay(c) dc) cay(c).
 
-    Shapes: (3,) -> (3, 3).
+    Shapes: (3,) -> (3, 3). c is without unit, as of `cay`.
     """
     return dcay_components(_vector(c)).to_array()
 
@@ -177,7 +184,7 @@ def dcay(c: ArrayLike) -> Float[Array, "3 3"]:
 def dcay_inv(c: ArrayLike) -> Float[Array, "3 3"]:
     """The inverse of `dcay`, (I - hat(c) + c c^T) / 2; regular everywhere.
 
-    Shapes: (3,) -> (3, 3).
+    Shapes: (3,) -> (3, 3). c is without unit, as of `cay`.
     """
     return dcay_inv_components(_vector(c)).to_array()
 

@@ -94,6 +94,13 @@ def identify_arm(
     Raises DataError for machines other than trees of joints with one coordinate on a fixed base,
     for single precision, and for recordings that lack columns or are too short. Gautier 1990, 1997;
     Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
+
+    >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
+    >>> t = np.arange(1000) / 100
+    >>> q, v = np.sin(2 * t)[:, None], 2 * np.cos(2 * t)[:, None]
+    >>> log = dl.identify.Recording("log", t, q, v, -4 * q, tau=3 * (9.81 - 4 * q) + 0.5 * v)
+    >>> round(dl.identify.identify_arm(lift, log).estimates["lift/damping"].value, 3)  # in N s/m
+    0.5
     """
     recordings = [recordings] if isinstance(recordings, Recording) else list(recordings)
     validate = [validate] if isinstance(validate, Recording) else list(validate)

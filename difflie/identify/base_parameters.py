@@ -87,6 +87,7 @@ class Linear:
 
     @property
     def intervals(self) -> NDArray:
+        """Of 95 % (rank, 2), in the units of the values."""
         none = np.full(len(self.values), np.inf)
         sides = np.zeros(len(self.values), int)
         return intervals(self.values, self.standard_errors, self.freedom, (-none, none), sides)

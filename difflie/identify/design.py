@@ -241,9 +241,9 @@ def excitation(
     """The periodic motion within the limits whose torques identify the free parameters best.
 
     duration: of a period in s. harmonics: 2 or more. position: (lower, upper) in rad or m, numbers
-    or (nv,); velocity, acceleration, effort: largest absolute values in rad/s or m/s, rad/s^2 or
-    m/s^2, and N m or N, numbers or (nv,). None takes the limits of the joints, and no limit for
-    accelerations; limits of mimic joints are ignored. Efforts are those of the machine at
+    or (nv,); velocity, acceleration, effort, each a number or (nv,): largest absolute values in
+    rad/s or m/s, rad/s^2 or m/s^2, and N m or N. None takes the limits of the joints, and no limit
+    for accelerations; limits of mimic joints are ignored. Efforts are those of the machine at
     parameters.start, at the samples. space: quantities of the machine that stay between bounds,
     such as the place of the hand in its workspace; they are kept at the samples, and checked at ten
     times as many. deviation: of the torques, in N m or N. samples: rows of the recording. steps: of

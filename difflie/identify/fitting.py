@@ -75,7 +75,7 @@ class Fit:
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), and start
     (p,), the initial values: the physical values named by `names`, in SI `units`. These are those
     of `parameters`, and then numbers that belong to the logs (`Problem.log_numbers`). own: the
-    unknowns of each of the problems, such as initial states.
+    unknowns (m,) of each of the problems, such as initial states.
 
     standard_errors allow for correlated residuals, as of smoothed data and imperfect models: they
     are cluster-robust, with Student's `freedom` (p,), infinite for values that are not identifiable
@@ -86,8 +86,8 @@ class Fit:
     unknowns free.
 
     cost: half the sum of squared residuals. variance: of the measured residuals in their standard
-    deviations; about 1 where these are right. converged and message: how it ended.
-    assessment: of an arm (`identify_arm`), how each joint is predicted; else None.
+    deviations; about 1 where these are right. steps, converged and message: how it ended, and after
+    how many steps. assessment: of an arm (`identify_arm`), how each joint is predicted; else None.
     """
 
     parameters: Parameters | SharedParameters
@@ -444,14 +444,22 @@ def fit(
     bodies that this repairs; the x of an interrupted fit resumes it, together with its `own`, the
     unknowns (m,) of each problem. known_deviations: whether the standard deviations of the problems
     are those of the measurements; otherwise their common scale is estimated from the residuals.
-    progress(step, cost) is called after each step, and improved(x, own) with each best. Ctrl-C ends
-    the fit with the best so far, `converged` False.
+    minimiser: `LevenbergMarquardt` or `Descent`. progress(step, cost) is called after each step,
+    and improved(x, own) with each best. Ctrl-C ends the fit with the best so far, `converged`
+    False.
 
     Standard errors with a robust loss are those of M-estimators: Huber and Ronchetti 2009, section
     7.6. What ends at a bound has the standard error that it would have without the bound. Warns of
     zeros that start at a small value, of estimates more than three deviations from their prior, and
     of estimates at a bound. Raises DataError where nothing is free, where there are fewer
     measurements and priors than unknowns, and where the residuals at the start are not finite.
+
+    >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
+    >>> t, still, a = np.arange(50) / 10, np.zeros((50, 1)), np.ones((50, 1))
+    >>> log = dl.identify.Recording("log", t, q=still, v=still, a=a, tau=3 * (9.81 + a))
+    >>> problem = dl.identify.InverseDynamics.of(lift, [log])
+    >>> print(dl.identify.fit(dl.Parameters(lift, ["lift/mass"]), problem).values.round(3))
+    [3.]
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     if start is None:

@@ -223,7 +223,8 @@ class LevenbergMarquardt(Minimiser):
 
     It has converged where a Gauss-Newton step would lower the cost by less than the relative
     tolerance (Bates and Watts 1981), and where both a step and what it takes off the cost are
-    within the tolerance.
+    within the tolerance. It ends after max_steps, or when `patience` successive steps have each
+    lowered the cost by less than the tolerance.
     """
 
     max_steps: int = eqx.field(static=True, default=100, kw_only=True)
@@ -317,8 +318,9 @@ class Descent(Minimiser):
     """For thousands of unknowns: many steps, each with one gradient in reverse mode.
 
     optimiser: such as optax.adam(1e-2) or optax.lbfgs(); it steps in the free numbers x (n,), which
-    are logarithms for positive values, so that learning rates have no unit. Slow for strongly
-    correlated parameters: use `LevenbergMarquardt` for these.
+    are logarithms for positive values, so that learning rates have no unit. It ends after
+    max_steps, or when `patience` successive steps have each lowered the cost by less than the
+    relative tolerance. Slow for strongly correlated parameters: use `LevenbergMarquardt` for these.
     """
 
     optimiser: optax.GradientTransformation = eqx.field(static=True)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 
 class Loss(eqx.Module):
-    """A loss rho(r): r^2 near zero, less far from it."""
+    """A loss rho(r) of residuals r (k,) in standard deviations: r^2 near zero, less far from it."""
 
     @abc.abstractmethod
     def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
@@ -45,7 +45,10 @@ class _Limited(Loss):
 
 
 class Huber(_Limited):
-    """rho = r^2 up to the limit c () in standard deviations, 2 c |r| - c^2 beyond. Huber 1964."""
+    """rho = r^2 up to the limit c, 2 c |r| - c^2 beyond. Huber 1964.
+
+    limit c (): in standard deviations, without unit.
+    """
 
     def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
         c = self.limit
@@ -55,7 +58,10 @@ class Huber(_Limited):
 
 
 class Cauchy(_Limited):
-    """rho = c^2 log(1 + (r / c)^2): residuals far beyond the limit c () hardly count."""
+    """rho = c^2 log(1 + (r / c)^2): residuals far beyond the limit c hardly count.
+
+    limit c (): in standard deviations, without unit.
+    """
 
     def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
         c = self.limit

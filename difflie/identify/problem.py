@@ -171,13 +171,13 @@ class OfMachine(Problem):
         """Of all systems by name, instead of one; see `Problem.residual`."""
         return self.problem.residual(system[self.machine], own)
 
-    own = property(attrgetter("problem.own"))
-    measured = property(attrgetter("problem.measured"))
-    layout = property(attrgetter("problem.layout"))
-    log_numbers = property(attrgetter("problem.log_numbers"))
-    is_prior = property(attrgetter("problem.is_prior"))
-    is_scaled = property(attrgetter("problem.is_scaled"))
-    windows = property(attrgetter("problem.windows"))
+    own = property(attrgetter("problem.own"), doc="See `Problem.own`.")
+    measured = property(attrgetter("problem.measured"), doc="See `Problem.measured`.")
+    layout = property(attrgetter("problem.layout"), doc="See `Problem.layout`.")
+    log_numbers = property(attrgetter("problem.log_numbers"), doc="See `Problem.log_numbers`.")
+    is_prior = property(attrgetter("problem.is_prior"), doc="See `Problem.is_prior`.")
+    is_scaled = property(attrgetter("problem.is_scaled"), doc="See `Problem.is_scaled`.")
+    windows = property(attrgetter("problem.windows"), doc="See `Problem.windows`.")
 
 
 def check_machines(parameters: Parameters | SharedParameters, problems: Sequence[Problem]) -> None:

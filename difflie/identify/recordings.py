@@ -134,6 +134,11 @@ class Recording:
     how it was smoothed, None if it was not. counts (n, 1) or (n, nv): whether the torque of each
     joint counts in a fit, see `thinned` and `without_slow`; None where all do. columns: by quantity
     the names of the columns in the file. notes: what was done to the numbers as they were read.
+
+    >>> t = np.arange(0, 2, 0.01)
+    >>> log = dl.identify.Recording("wave", t, q=np.sin(t)[:, None]).smoothed(window=11)
+    >>> log.v.shape, log.between(0.5, 0.995).t.size
+    ((200, 1), 50)
     """
 
     name: str

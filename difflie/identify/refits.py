@@ -62,7 +62,7 @@ class _OfProblems(Windowed, Bounded):
 
 @dataclasses.dataclass(frozen=True)
 class Bootstrap:
-    """The values (count, p) of refits, of a fit with the values fitted (p,).
+    """The values (count, p) of refits, of a fit with the values fitted (p,), in their units.
 
     converged (count,): whether each refit has.
     """
@@ -98,10 +98,10 @@ class _Shifted(_OfProblems):
 def bootstrap(
     fit: Fit, count: int = 200, *, seed: int = 0, minimiser: Minimiser = LevenbergMarquardt()
 ) -> Bootstrap:
-    """Refits to `count` other samples of the noise, from the fitted numbers.
+    """Refits to so many other samples of the noise, from the fitted numbers.
 
-    Priors are sampled with their own deviations. Raises DataError where no measurements have an
-    order in time.
+    count: how many; seed: of the samples; minimiser: as of `fit`. Priors are sampled with their own
+    deviations. Raises DataError where no measurements have an order in time.
     """
     rows = Rows.of(fit.problems, len(fit.parameters.prior_names))
     if not rows.ordered.any():
@@ -130,7 +130,7 @@ def bootstrap(
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """The profile of one parameter.
+    """The profile of one parameter, of this name.
 
     values (g,) in its unit, increasing; z (g,): the signed roots of the likelihood ratio there;
     x (g, n): the free numbers of the other parameters' best. interval (2,): of the level, within
@@ -168,8 +168,9 @@ def profile(
     """The profile likelihood of a fitted parameter, and its interval; refits for each value.
 
     name: as in parameters.names; values: more places, in its unit and within bounds, at which the
-    profile is wanted. level: of the interval, between 0 and 1. Raises DataError for an unknown
-    name, for a parameter that is not identifiable, and for a level that is none.
+    profile is wanted. level: of the interval, between 0 and 1. minimiser: as of `fit`. Raises
+    DataError for an unknown name, for a parameter that is not identifiable, and for a level that is
+    none.
     """
     names = fit.parameters.names
     if name not in names:

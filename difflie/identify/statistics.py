@@ -81,7 +81,11 @@ class Information:
 
 
 def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> Information:
-    """From J (k, n) at the minimum, the residuals' variance s^2, and the unknowns' names (n,)."""
+    """The `Information` of a fit with n unknowns and k residuals.
+
+    jacobian (k, n): J at the minimum; variance: s^2 of the residuals, in their unit squared; names
+    (n,): those of the unknowns.
+    """
     n = jacobian.shape[1]
     # A triangle with the same products J^T J, in few rows.
     r = triangle(jacobian)
@@ -129,7 +133,10 @@ def _shares(direction: NDArray, names: tuple[str, ...]) -> tuple[tuple[str, floa
 
 
 def correlations(covariance: NDArray) -> NDArray:
-    """The correlations (n, n) of a covariance; NaN where a variance is not finite or zero."""
+    """The correlations (n, n), without unit, of a covariance (n, n).
+
+    NaN where a variance is not finite or zero.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         deviation = np.sqrt(np.diag(covariance))
         found = covariance / np.outer(deviation, deviation)
@@ -147,8 +154,8 @@ def r_squared(torque: NDArray, residual: NDArray) -> float:
 def whiteness(residuals: NDArray, lags: int = 20) -> tuple[NDArray, float]:
     """Autocorrelations (lags,) of a sequence of residuals (k,), and the bound of white noise.
 
-    For white noise 95 % are within the bound, 1.96 / sqrt(k). If not, `Fit.white_errors` are too
-    small; `Fit.standard_errors` allow for it. Ljung 1999, section 16.6.
+    Both are without unit. For white noise 95 % are within the bound, 1.96 / sqrt(k). If not,
+    `Fit.white_errors` are too small; `Fit.standard_errors` allow for it. Ljung 1999, section 16.6.
     """
     r = residuals - residuals.mean()
     power = float(r @ r)

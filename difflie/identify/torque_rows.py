@@ -66,9 +66,11 @@ _MASSLESS = 1e-6
 class LinearTorques(Problem):
     """The torque error as rows: matrix (r, p) chi - target (r,), where there (r,) is measured.
 
-    It replaces `InverseDynamics` for machines that differ in chi (p,) only; any number of samples
-    has the same sum of squares as a few rows, the triangle of their QR decomposition. places: the
-    `Layout` of the rows; None for those of a triangle, which have no order in time.
+    In standard deviations of the torques. chi is `inertial_parameters`, flattened, and then the
+    leaves of `system.joints` with the names joints. It replaces `InverseDynamics` for machines that
+    differ in chi (p,) only; any number of samples has the same sum of squares as a few rows, the
+    triangle of their QR decomposition. places: three arrays (r,), the `Layout` of the rows, its
+    time in s; None for those of a triangle, which have no order in time.
     """
 
     matrix: jax.Array

@@ -190,7 +190,8 @@ class Trial:
     """A recording, prepared to judge machines of one structure.
 
     torques, motion and readings: the errors by which it judges; None if it lacks their quantities.
-    sensors: those whose readings are judged.
+    sensors: those whose readings are judged. window: of the motions, in steps; observe: how many
+    first rows of a window determine its initial state, None for the measured state.
     """
 
     recording: Recording
@@ -360,8 +361,9 @@ _LEAST = 3
 class Comparison:
     """The mean square errors of the second model over those of the first, joint by joint.
 
-    joints (n,); ratios (n,): geometric means over blocks, NaN without rows; intervals (n, 2): 95 %.
-    ratio and interval (2,): the geometric mean over joints.
+    Ratios are without unit, below 1 where the second predicts better. joints (n,); ratios (n,):
+    geometric means over blocks, NaN without rows; intervals (n, 2): 95 %. ratio and interval (2,):
+    the geometric mean over joints.
     """
 
     joints: tuple[str, ...]
@@ -392,8 +394,9 @@ def compare(first: NDArray, second: NDArray, joints: Sequence[str], blocks: int 
     """The comparison of two models by their errors for the same rows, fitted to other ones.
 
     first and second (r, n): errors such as `residuals` of `Fit.assessment.held_out`, or torque -
-    effort of `Fit.validate`, NaN in gaps; joints (n,): the names of their columns. Raises DataError
-    for errors of unlike shapes, and for blocks without rows.
+    effort of `Fit.validate`, both in one unit, NaN in gaps; joints (n,): the names of their
+    columns; blocks: into how many the rows are cut. Raises DataError for errors of unlike shapes,
+    and for blocks without rows.
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
     if first.shape != second.shape or first.ndim != 2 or first.shape[1] != len(joints):

@@ -46,7 +46,7 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
     rtol: the relative tolerance of a sub-step, and the absolute one of an attitude in rad. atol:
     the absolute tolerance, in the units of each coordinate and velocity. substeps: the maximal
     number of attempts within one step h; a step that needs more is not solved. Raises ValueError
-    for tolerances outside (0, 1) and for substeps below 1.
+    for tolerances outside (0, 1) and for substeps below 1. coordinates: as of `MuntheKaas`.
 
     The lengths of the sub-steps are not differentiated: derivatives are exact for the sub-steps
     taken, in forward and reverse mode. Sub-steps end at each step h, so inputs that jump on the
@@ -139,19 +139,28 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
 
 
 class BogackiShampine32(EmbeddedMuntheKaas):
-    """Order 3, with steps chosen by a companion of order 2. Bogacki and Shampine 1989."""
+    """Order 3, with steps chosen by a companion of order 2. Bogacki and Shampine 1989.
+
+    Arguments as of `EmbeddedMuntheKaas`.
+    """
 
     tableau: ClassVar[EmbeddedTableau] = tableaux.BOGACKI_SHAMPINE32
 
 
 class RungeKutta43(EmbeddedMuntheKaas):
-    """Order 4, with steps chosen by a companion of order 3: RKMK4 and one stage more."""
+    """Order 4, with steps chosen by a companion of order 3: RKMK4 and one stage more.
+
+    Arguments as of `EmbeddedMuntheKaas`.
+    """
 
     tableau: ClassVar[EmbeddedTableau] = tableaux.RK43
 
 
 class DormandPrince54(EmbeddedMuntheKaas):
-    """Order 5, with steps chosen by a companion of order 4. Dormand and Prince 1980."""
+    """Order 5, with steps chosen by a companion of order 4. Dormand and Prince 1980.
+
+    Arguments as of `EmbeddedMuntheKaas`.
+    """
 
     tableau: ClassVar[EmbeddedTableau] = tableaux.DORMAND_PRINCE54
 

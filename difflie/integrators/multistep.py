@@ -33,13 +33,13 @@ from .method import Scalar
 class GeneralizedAlpha(DescriptorMethod):
     """Order 2, implicit: positions, velocities and multipliers, with numerical dissipation.
 
-    rho (), without unit: the spectral radius for h -> infinity, from 1, without dissipation, to 0,
-    where motions too fast for the step vanish after one step. Position and velocity constraints are
-    kept, with index=3 position constraints only. At the start a, and in index 3 the velocity, are
-    shifted to the smooth numerical solution; otherwise the first multipliers would be of first
-    order only. Where a step is too long for the expansion that this takes, as with strong damping,
-    the first step is one of implicit Euler. With rho near 1 errors of multipliers decay like rho^n.
-    Raises ValueError for rho outside [0, 1].
+    index: as of `DescriptorMethod`. rho (), without unit: the spectral radius for h -> infinity,
+    from 1, without dissipation, to 0, where motions too fast for the step vanish after one step.
+    Position and velocity constraints are kept, with index=3 position constraints only. At the start
+    a, and in index 3 the velocity, are shifted to the smooth numerical solution; otherwise the
+    first multipliers would be of first order only. Where a step is too long for the expansion that
+    this takes, as with strong damping, the first step is one of implicit Euler. With rho near 1
+    errors of multipliers decay like rho^n. Raises ValueError for rho outside [0, 1].
     """
 
     order: ClassVar[int] = 2
@@ -94,7 +94,10 @@ class GeneralizedAlpha(DescriptorMethod):
 
 
 class BDF1(DescriptorMethod):
-    """Order 1, implicit Euler: v' = D, h dv'/dt = v' - v. It dissipates strongly."""
+    """Order 1, implicit Euler: v' = D, h dv'/dt = v' - v. It dissipates strongly.
+
+    index: as of `DescriptorMethod`. D (nv,) is the rate with q' = q . exp(h D).
+    """
 
     order: ClassVar[int] = 1
 
@@ -119,10 +122,10 @@ class BDF1(DescriptorMethod):
 class BDF2(DescriptorMethod):
     """Order 2, implicit: v' = (3 D_n - D_{n-1}) / 2, h dv'/dt = 3/2 v' - 2 v + 1/2 v_{n-1}.
 
-    The step before the first one is taken from the Taylor expansion of the motion. Where a step is
-    too long for that, as with strong damping, the first step is one of implicit Euler. In index 3
-    the initial velocities are shifted to the smooth numerical solution; otherwise the first
-    multipliers would be of first order only.
+    index: as of `DescriptorMethod`; D as of `BDF1`. The step before the first one is taken from the
+    Taylor expansion of the motion. Where a step is too long for that, as with strong damping, the
+    first step is one of implicit Euler. In index 3 the initial velocities are shifted to the smooth
+    numerical solution; otherwise the first multipliers would be of first order only.
     """
 
     order: ClassVar[int] = 2

@@ -78,7 +78,8 @@ class RungeKuttaMuntheKaas(MuntheKaas, TableauMethod):
     """The Munthe-Kaas method of any explicit Runge-Kutta tableau.
 
     brackets: the number of nested brackets kept in the series of the inverse of dexp; None is
-    exact. Raises ValueError for fewer than 0, and with coordinates other than exponential ones.
+    exact. coordinates: as of `MuntheKaas`. Raises ValueError for fewer than 0 brackets, and for
+    brackets with coordinates other than exponential ones.
     """
 
     tableau: ButcherTableau = eqx.field(static=True)
@@ -161,36 +162,54 @@ def dexp_inv_coefficients(brackets: int) -> tuple[Fraction, ...]:
 
 
 class RKMK2(RungeKuttaMuntheKaas):
-    """Order 2, 2 stages. Munthe-Kaas 1999, on Heun's tableau."""
+    """Order 2, 2 stages. Munthe-Kaas 1999, on Heun's tableau.
+
+    Arguments as of `RungeKuttaMuntheKaas`.
+    """
 
     tableau: ClassVar[ButcherTableau] = tableaux.HEUN
 
 
 class RKMK3(RungeKuttaMuntheKaas):
-    """Order 3, 3 stages. Munthe-Kaas 1999; Park and Chung, Table III(a)."""
+    """Order 3, 3 stages. Munthe-Kaas 1999; Park and Chung, Table III(a).
+
+    Arguments as of `RungeKuttaMuntheKaas`.
+    """
 
     tableau: ClassVar[ButcherTableau] = tableaux.RK3
 
 
 class RKMK4(RungeKuttaMuntheKaas):
-    """Order 4, 4 stages: the classical tableau. Munthe-Kaas 1999; Park and Chung, Table III(b)."""
+    """Order 4, 4 stages: the classical tableau. Munthe-Kaas 1999; Park and Chung, Table III(b).
+
+    Arguments as of `RungeKuttaMuntheKaas`.
+    """
 
     tableau: ClassVar[ButcherTableau] = tableaux.RK4
 
 
 class RKMK5(RungeKuttaMuntheKaas):
-    """Order 5, 6 stages. Munthe-Kaas 1999, on the tableau of Dormand and Prince 1980."""
+    """Order 5, 6 stages. Munthe-Kaas 1999, on the tableau of Dormand and Prince 1980.
+
+    Arguments as of `RungeKuttaMuntheKaas`.
+    """
 
     tableau: ClassVar[ButcherTableau] = tableaux.DORMAND_PRINCE5
 
 
 class RKMK6(RungeKuttaMuntheKaas):
-    """Order 6, 7 stages. Munthe-Kaas 1999, on the tableau of Butcher 1964."""
+    """Order 6, 7 stages. Munthe-Kaas 1999, on the tableau of Butcher 1964.
+
+    Arguments as of `RungeKuttaMuntheKaas`.
+    """
 
     tableau: ClassVar[ButcherTableau] = tableaux.BUTCHER6
 
 
 class RKMK8(RungeKuttaMuntheKaas):
-    """Order 8, 11 stages. Munthe-Kaas 1999, on the tableau of Cooper and Verner 1972."""
+    """Order 8, 11 stages. Munthe-Kaas 1999, on the tableau of Cooper and Verner 1972.
+
+    Arguments as of `RungeKuttaMuntheKaas`.
+    """
 
     tableau: ClassVar[ButcherTableau] = tableaux.COOPER_VERNER8

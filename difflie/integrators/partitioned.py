@@ -98,7 +98,9 @@ class SemiImplicitEuler(BodyFixedEuler):
 
 
 class StormerVerlet(FieldMethod):
-    """Order 2, 2 stages, symmetric: for y = (q, v) on Product((Q, E)) and field(t, y) = (v, a),
+    """Order 2, 2 stages, symmetric: two kicks of half a step with a drift between them.
+
+    For y = (q, v) on Product((Q, E)) and field(t, y) = (v, a),
 
         u  = v + h/2 a(t, q, u)
         q' = q . exp(h u)

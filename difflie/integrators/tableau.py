@@ -41,6 +41,7 @@ class _RungeKuttaTableau(abc.ABC):
 
     @property
     def stages(self) -> int:
+        """s."""
         return len(self.b)
 
     @property
@@ -57,9 +58,9 @@ class _RungeKuttaTableau(abc.ABC):
 class ButcherTableau(_RungeKuttaTableau):
     """An explicit Runge-Kutta method of s stages.
 
-    `a[i]` (i,) holds the coefficients of stage i, `b` (s,) the weights and `c` (s,) the nodes, with
-    c_i = sum_j a_ij and sum_i b_i = 1, all without unit. `order` is that of the method that the
-    tableau is meant for. Numbers of any kind become Python floats. Raises ValueError for a tableau
+    a: row i (i,) holds the coefficients of stage i; b (s,), the weights; c (s,), the nodes, with
+    c_i = sum_j a_ij and sum_i b_i = 1, all without unit. order: that of the method that the tableau
+    is meant for. Numbers of any kind become Python floats. Raises ValueError for a tableau
     that breaks these rules.
     """
 
@@ -90,8 +91,8 @@ class ButcherTableau(_RungeKuttaTableau):
 class EmbeddedTableau(ButcherTableau):
     """An explicit Runge-Kutta method with a second one on the same stages, to estimate its error.
 
-    `b_hat` (s,) holds the weights of the companion, of order `order_hat`; the step goes on with
-    `b`.
+    b_hat (s,): the weights of the companion, of order order_hat; the step goes on with b. Other
+    arguments as of `ButcherTableau`.
     """
 
     b_hat: tuple[float, ...]
@@ -111,7 +112,7 @@ class EmbeddedTableau(ButcherTableau):
 class SymmetricTableau(_RungeKuttaTableau):
     """An implicit Runge-Kutta method of s stages that is its own adjoint.
 
-    `a` (s, s), `b` (s,) and `c` (s,) as in a `ButcherTableau`, with full rows. Self-adjoint:
+    a (s, s), b (s,), c (s,) and order as of `ButcherTableau`, with full rows. Self-adjoint:
     a_s+1-i,s+1-j + a_ij = b_j, and b and c - 1/2 in reverse order are b and 1/2 - c. Raises
     ValueError for a tableau that breaks these rules.
     """
@@ -135,12 +136,12 @@ class SymmetricTableau(_RungeKuttaTableau):
 class CommutatorFreeTableau:
     """A commutator-free method of s stages.
 
-    `alpha[i]` holds the exponents of stage i, and `beta` those of the update, in the order in which
+    alpha: entry i holds the exponents of stage i; beta: those of the update, in the order in which
     they are applied; an exponent is a row of coefficients of the rates, (i,) for stage i and (s,)
     for the update, without unit. Rows are kept without their trailing zeros, so that equal
-    exponentials compare equal, and empty exponents are dropped. `collapsed` is the Runge-Kutta
-    method that remains where exponentials commute: the sums over the exponents. Its nodes are those
-    of the method.
+    exponentials compare equal, and empty exponents are dropped. order: that of the method.
+    collapsed is the Runge-Kutta method that remains where exponentials commute: the sums over the
+    exponents. Its nodes are those of the method.
     """
 
     alpha: tuple[tuple[tuple[float, ...], ...], ...]
@@ -205,6 +206,7 @@ class CommutatorFreeTableau:
 
     @property
     def stages(self) -> int:
+        """s."""
         return len(self.alpha)
 
 

@@ -30,11 +30,15 @@ def load(
 ) -> System:
     """The `System` in a robot file, URDF or MJCF by its root element.
 
-    base: "fixed" fixes the root body to the world, "free" puts it on a free joint; None is as in
-    the file, fixed by default. gravity (3,) in m/s^2, world coordinates; None takes the file's, (0,
-    0, -9.81) by default. loops: a TOML file of constraints, appended to those of the robot file;
-    `difflie/io/couplings.py` describes it. Warns and raises as `read_urdf`, `read_mjcf` and
-    `read_loops`, and raises ValueError for another kind of file.
+    path: of the file. base: "fixed" fixes the root body to the world, "free" puts it on a free
+    joint; None is as in the file, fixed by default. gravity (3,) in m/s^2, world coordinates; None
+    takes the file's, (0, 0, -9.81) by default. loops: a TOML file of constraints, appended to those
+    of the robot file; `difflie/io/couplings.py` describes it. Warns and raises as `read_urdf`,
+    `read_mjcf` and `read_loops`, and raises ValueError for another kind of file.
+
+    >>> arm = dl.load(dl.examples.path("arm7"))
+    >>> arm.nv, arm.joint_names[0]
+    (7, 'joint1')
     """
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES and not path.is_dir():

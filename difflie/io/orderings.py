@@ -221,8 +221,9 @@ class Ordering(eqx.Module):
 class PinocchioOrdering(Ordering):
     """States in the ordering of a `pinocchio.Model` of the same machine.
 
-    Joints are matched by name; the free joint of a base is "root_joint" in both. Raises ValueError
-    for a joint that only one of the two has, or that differs in size.
+    model: that of Pinocchio. `q`, `v`, `a` and `tau` convert to its arrays, `from_q` and so on
+    back. Joints are matched by name; the free joint of a base is "root_joint" in both. Raises
+    ValueError for a joint that only one of the two has, or that differs in size.
     """
 
     def __init__(self, system: System, model: Any):
@@ -248,6 +249,7 @@ class PinocchioOrdering(Ordering):
 class MujocoOrdering(Ordering):
     """States in the ordering of a `mujoco.MjModel` of the same machine.
 
+    model: that of MuJoCo. `q`, `v`, `a` and `tau` convert to its arrays, `from_q` and so on back.
     Joints are matched by name, unnamed ones by the names that `read_mjcf` gives them. Raises
     ValueError for a joint that only one of the two has, or that differs in size.
     """

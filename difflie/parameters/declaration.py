@@ -40,8 +40,8 @@ class Parameter:
     """A declaration of free or fixed numbers, with start, bounds and prior.
 
     path: that of the values, or a pattern for several, "joint*/damping", or a list of these; see
-    `paths`. Each value that matches is free by itself; `tied`: one value for all of them, which a
-    list may take from unlike fields, ["slide/damping", "couplings/0/damping"]. `fixed`: none is
+    `paths`. Each value that matches is free by itself; tied: one value for all of them, which a
+    list may take from unlike fields, ["slide/damping", "couplings/0/damping"]. fixed: none is
     free, which excludes them from what an earlier pattern selects. start: the value to start from,
     of the leaf's shape, if not the system's; an inertial one is (10,): mass, centre of mass, and
     inertia about it as xx, xy, xz, yy, yz, zz.
@@ -55,6 +55,11 @@ class Parameter:
     of: a function (system, value) -> system for a number that is no field of the system: it writes
     the value, of the shape of `start`, wherever it belongs, such as one friction into unlike
     joints. path is then its name, start is needed, and unit its unit, by default none.
+
+    >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(damping=0.5), mass=2.0)])
+    >>> parameters = dl.Parameters(lift, [dl.Parameter("lift/mass", bounds=(1.0, 5.0))])
+    >>> print(parameters.values(parameters.start).round(6))
+    [2.]
     """
 
     path: str | Sequence[str]

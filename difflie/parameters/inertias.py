@@ -130,8 +130,8 @@ class LogCholesky(Transform):
 class WithinEllipsoid(LogCholesky):
     """All inertial parameters of a body whose mass lies within an ellipsoid.
 
-    semi_axes (3,) in m, along the axes of a frame at `center` (3,) in m turned by `rotation` (3,),
-    a rotation vector in rad, in the body's frame. In coordinates y in which the ellipsoid is the
+    semi_axes (3,) in m, along the axes of a frame at center (3,) in m turned by rotation (3,), a
+    rotation vector in rad, in the body's frame. In coordinates y in which the ellipsoid is the
     unit ball, the mass can lie in it if, and only if, the mean of |y|^2 is at most 1: tr(J Q) >= 0
     (Wensing, Kim and Slotine 2018). With the factor F of the second moments and the centre of mass
     c, both in these coordinates and F for a unit mass, that mean is |F|^2 + |c|^2. So the nine

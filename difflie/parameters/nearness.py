@@ -29,7 +29,7 @@ _SERIES = np.array([1 / math.factorial(k + 2) for k in reversed(range(16))])
 def divergence_terms(theta: Float[Array, "10"], nominal: Float[Array, "10"]) -> Float[Array, "10"]:
     """Residuals (10,) whose squares sum to the divergence of theta (10,) from nominal (10,).
 
-    Both as `log_cholesky` gives them, of bodies with mass.
+    Both as `log_cholesky` gives them, of bodies with mass; the divergence is without unit.
     """
     scale = jnp.exp(theta[0] - nominal[0])
     f0, f = _factor(nominal), _factor(theta)

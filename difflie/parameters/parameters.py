@@ -53,6 +53,11 @@ class Parameters(eqx.Module):
     the nearest path), a string instead of a list, two numbers of one name, tied values that differ
     at the start, an unsuitable transform or bounds, parts of an inertia that two declarations
     share, a path declared twice, and a declaration whose values later ones all take.
+
+    >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(damping=0.5), mass=2.0)])
+    >>> parameters = dl.Parameters(lift, ["lift/mass", "lift/damping"])
+    >>> parameters.names, parameters.units, parameters.initial.tolist()
+    (('lift/mass', 'lift/damping'), ('kg', 'N s/m'), [2.0, 0.5])
     """
 
     system: System

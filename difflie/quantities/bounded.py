@@ -49,6 +49,7 @@ class Bounded(eqx.Module):
 
     @property
     def name(self) -> str:
+        """That of its quantity."""
         return self.quantity.name
 
     def value(

@@ -53,8 +53,9 @@ class Quantity(eqx.Module):
 class Function(Quantity):
     """A user's function or module, with a name and a unit.
 
-    unit: SI, "" for none; components: the names of the entries that it returns, if there are
-    several. Arrays it holds are leaves.
+    function(system, q, v, u, t), as of `Quantity`; title: its name in figures and files; unit: SI,
+    "" for none; components: the names of the entries that it returns, if there are several. Arrays
+    it holds are leaves.
     """
 
     function: Callable[..., Any] = eqx.field(converter=no_leaf)
@@ -80,8 +81,9 @@ def quantity(
 ) -> Callable[[Callable[..., Any]], Function]:
     """A decorator that makes a function a quantity: `@quantity("height of the hand", "m")`.
 
-    components (n,): the names of the entries it returns, if there are several. Raises TypeError for
-    a name or unit that is no string.
+    The function is f(system, q, v, u, t), as of `Quantity`. name: in figures and files; unit: SI,
+    "" for none; components (n,): the names of the entries it returns, if there are several. Raises
+    TypeError for a name or unit that is no string.
     """
     if not (isinstance(name, str) and isinstance(unit, str)):
         raise TypeError(

@@ -44,11 +44,14 @@ class Reduction(eqx.Module):
 
     @abc.abstractmethod
     def begin(self, t: Float[Array, ""], value: jax.Array) -> Any:
-        """What is kept at the start, at t () in s. The same moment may come again."""
+        """What is kept at the start, at t () in s, of a value (...).
+
+        The same moment may come again.
+        """
 
     @abc.abstractmethod
     def after(self, kept: Any, t: Float[Array, ""], value: jax.Array) -> Any:
-        """What is kept after one more moment."""
+        """What is kept after one more moment, at t () in s, with its value (...)."""
 
     @abc.abstractmethod
     def result(self, kept: Any) -> jax.Array:
@@ -56,7 +59,7 @@ class Reduction(eqx.Module):
 
 
 class Final(Reduction):
-    """The value at the end, x_n."""
+    """The value of a quantity at the end, x_n, in its unit."""
 
     word = "final"
 
@@ -71,7 +74,7 @@ class Final(Reduction):
 
 
 class Peak(Final):
-    """The largest magnitude, max_k |x_k|, entry by entry."""
+    """The largest magnitude of a quantity, max_k |x_k|, entry by entry, in its unit."""
 
     word = "peak"
 
@@ -83,7 +86,7 @@ class Peak(Final):
 
 
 class Greatest(Final):
-    """The greatest value, max_k x_k, entry by entry."""
+    """The greatest value of a quantity, max_k x_k, entry by entry, in its unit."""
 
     word = "greatest"
 
@@ -92,7 +95,7 @@ class Greatest(Final):
 
 
 class Least(Final):
-    """The least value, min_k x_k, entry by entry."""
+    """The least value of a quantity, min_k x_k, entry by entry, in its unit."""
 
     word = "least"
 
@@ -101,7 +104,10 @@ class Least(Final):
 
 
 class Drift(Reduction):
-    """The largest departure from the start, max_k |x_k - x_0|, entry by entry."""
+    """The largest departure of a quantity from its start, max_k |x_k - x_0|, in its unit.
+
+    Entry by entry.
+    """
 
     word = "drift of"
 
@@ -117,7 +123,10 @@ class Drift(Reduction):
 
 
 class Mean(Reduction):
-    """The mean over time, 1/T int x dt; the value itself where no time passes."""
+    """The mean of a quantity over time, 1/T int x dt; its value where no time passes.
+
+    Entry by entry, in its unit.
+    """
 
     word = "mean"
 
@@ -140,7 +149,10 @@ class Mean(Reduction):
 
 
 class RootMeanSquare(Mean):
-    """The root of the mean square over time, sqrt(1/T int x^2 dt), entry by entry."""
+    """The root of the mean square of a quantity over time, sqrt(1/T int x^2 dt), in its unit.
+
+    Entry by entry.
+    """
 
     word = "RMS of"
 
@@ -154,7 +166,9 @@ class RootMeanSquare(Mean):
 
 
 class TimeTo(Reduction):
-    """The time in s at which each entry has first come to zero or below; infinite for never.
+    """The time in s at which each entry of a quantity first comes to zero or below.
+
+    Infinite for never.
 
     Between two moments the quantity is taken as linear in time, so that the error falls with the
     square of the step. What is not positive at the start has come at the start.

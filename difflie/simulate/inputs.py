@@ -59,6 +59,12 @@ class Sampled(eqx.Module):
     Raises TypeError for what cannot be called, and ValueError for a rate that is not positive;
     `simulate` raises ValueError if a sample does not take a whole number of steps. A traced dt
     cannot be checked: then the nearest whole number is taken.
+
+    >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
+    >>> held = dl.Sampled(lambda t, q, v: 19.62 - 40 * q - 20 * v, rate=50)
+    >>> run = dl.simulate(lift, [0.1], [0.0], dt=0.01, steps=100, control=held)
+    >>> print(run.u[:4, 0].round(2))  # in N; a sample in two steps
+    [15.62 15.62 16.44 16.44]
     """
 
     controller: Any
@@ -119,11 +125,11 @@ class Sampled(eqx.Module):
             )
 
     def begin(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Held:
-        """After the first sample, at t () in s."""
+        """After the first sample, at t () in s, q (nq,), v (nv,)."""
         return self.sample(self._first(t, q, v), t, q, v)
 
     def sample(self, memory: Any, t: jax.Array, q: jax.Array, v: jax.Array) -> Held:
-        """After a sample at t () in s."""
+        """After a sample at t () in s, q (nq,), v (nv,)."""
         u, after = self._called(memory, t, q, v)
         return Held(carried(after, memory), jnp.asarray(u, q.dtype))
 

@@ -55,7 +55,8 @@ class Result(eqx.Module):
     singular_step (): the first step that ends near a singular configuration, at which constraints
     that were independent at the start become dependent; the motion beyond may be one of several.
     position_step, velocity_step, effort_step (n_dofs,): the first step at which each degree of
-    freedom was beyond its limit. All are 2^31 - 1 for never. dt in s.
+    freedom was beyond its limit. All are 2^31 - 1 for never. dt () in s; steps: how many there were
+    to make; topology: the names in messages.
 
     start_error (): by how much the start violates the constraints, overlaps contacts or is off the
     unit length of quaternions, in units of the tolerance.

@@ -98,6 +98,11 @@ def simulate(
     during the motion (a state that is not finite, a step that is not solved, a singular
     configuration, an exceeded limit) is reported in `Trajectory.result`, as is a traced start that
     violates a constraint; the state stays as it was before the first step that failed.
+
+    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
+    >>> run = dl.simulate(ball, [1.0], [0.0], dt=0.01, steps=20)
+    >>> print(run.q.shape, run.q[-1].round(4), run.result.ok)
+    (21, 1) [0.8038] True
     """
     check_system(system)
     method = chosen_method(method)

@@ -45,7 +45,13 @@ class Trajectory(eqx.Module):
     at the start of the step that begins at each of these times, and in the last row those of the
     last step; None without control. torques (m + 1, nu) in N m or N: what the actuators deliver at
     the start of the same steps; None if no actuator has a memory, since they are then functions of
-    state and command. reduced: the values of the reductions by name, None without any.
+    state and command. reduced: the values (...) of the reductions by name, None without any.
+    refinement: how `error_estimate` repeats the run.
+
+    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
+    >>> run = dl.simulate(ball, [1.0], [0.0], dt=0.01, steps=20)
+    >>> print(run.t.shape, run.at(0.105)[0].round(4))
+    (21,) [0.9459]
     """
 
     t: Float[Array, " saved"]

@@ -55,7 +55,7 @@ class Design(abc.ABC):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Listed(Design):
-    """Rows that are given: values by name, all of one length."""
+    """Rows that are given: a table of values by name, all of one length, in the numbers' units."""
 
     table: Mapping[str, Sequence[float]]
 
@@ -146,7 +146,11 @@ class Product(Design):
 class Grid(Product):
     """All combinations of values by name; the last name changes fastest.
 
-    Raises ValueError for an empty grid or list, and for values that are not finite.
+    axes: the values of each number, by name, in its unit. Raises ValueError for an empty grid or
+    list, and for values that are not finite.
+
+    >>> dl.Grid({"mass": [1.0, 2.0], "length": [0.3, 0.4]}).rows(0, 4).tolist()
+    [[1.0, 0.3], [1.0, 0.4], [2.0, 0.3], [2.0, 0.4]]
     """
 
     def __init__(self, axes: Mapping[str, Sequence[float]]) -> None:

@@ -111,6 +111,7 @@ class LocalEngine:
     def computed(
         self, sweep: Sweep, chunks: list[int]
     ) -> Generator[tuple[int, Computed], None, None]:
+        """The chunks with these numbers, in their order."""
         waiting: collections.deque[tuple[int, Future]] = collections.deque()
         # While one chunk is computed, the next is prepared and the one before is sorted; but none
         # delays the first.
@@ -124,6 +125,7 @@ class LocalEngine:
                 yield done, future.result()
 
     def chunk_size(self, variants: Variants, design: Design) -> int:
+        """How many rows are best computed at once, by measured time and memory."""
         return chunk_size(variants, design)
 
 
@@ -172,6 +174,10 @@ def sweep(
     refused all along, and a function that cannot be traced; StoreError for a store of another sweep
     or a later version, and for a full disk or an object store that does not answer; ImportError
     without the extra `sweep`, or what opens an object store; and what the engine raises.
+
+    >>> table = dl.sweep(lambda x: {"weight": 9.81 * x["mass"]}, dl.Grid({"mass": [1.0, 2.0]}))
+    >>> print(table["weight"].values.round(2))
+    [ 9.81 19.62]
     """
     if not isinstance(design, Design):
         raise TypeError(

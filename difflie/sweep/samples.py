@@ -47,7 +47,7 @@ class Distribution(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Uniform(Distribution):
-    """Uniform from lower to upper."""
+    """Uniform from lower to upper, in the unit of the number."""
 
     lower: float
     upper: float
@@ -65,7 +65,7 @@ class Uniform(Distribution):
 
 @dataclasses.dataclass(frozen=True)
 class LogUniform(Distribution):
-    """Uniform in the logarithm, from lower to upper, both positive."""
+    """Uniform in the logarithm, from lower to upper, both positive, in the unit of the number."""
 
     lower: float
     upper: float
@@ -83,7 +83,7 @@ class LogUniform(Distribution):
 
 @dataclasses.dataclass(frozen=True)
 class Normal(Distribution):
-    """Normal, with its mean and standard deviation."""
+    """Normal, with its mean and standard deviation, in the unit of the number."""
 
     mean: float
     deviation: float
@@ -156,7 +156,11 @@ class Drawn(Design):
 
 
 class Random(Drawn):
-    """Independent rows."""
+    """Independent rows.
+
+    of: a distribution of each number, by name, such as {"arm/mass": Uniform(1.0, 2.0)}; count: of
+    the rows; seed: of the random numbers, with which the same rows are drawn again.
+    """
 
     def rows(self, first: int, last: int) -> NDArray:
         blocks = range(first // _BLOCK, -(-last // _BLOCK))
@@ -175,7 +179,8 @@ def _uniform(seed: int, block: int, width: int) -> NDArray:
 class LatinHypercube(Drawn):
     """A Latin hypercube: of each number one value in each of `count` equally likely intervals.
 
-    Scrambled, by `scipy.stats.qmc`. McKay, Beckman, Conover 1979. All rows are held in memory.
+    Scrambled, by `scipy.stats.qmc`. Arguments as of `Random`. McKay, Beckman, Conover 1979. All
+    rows are held in memory.
     """
 
     def rows(self, first: int, last: int) -> NDArray:
@@ -192,7 +197,7 @@ def _latin(width: int, count: int, seed: int) -> NDArray:
 class Sobol(Drawn):
     """A scrambled Sobol sequence, by `scipy.stats.qmc`; most even where count is a power of two.
 
-    Raises ValueError for more than 2^30 rows. Owen 1998.
+    Arguments as of `Random`. Raises ValueError for more than 2^30 rows. Owen 1998.
     """
 
     def __post_init__(self) -> None:
@@ -219,8 +224,8 @@ class Sobol(Drawn):
 class Saltelli(Drawn):
     """Rows for Sobol's sensitivity indices: count (n + 2) rows for n numbers, by SALib.
 
-    Two Sobol sequences, and the first with each column of the second in turn. Saltelli 2002. Needs
-    the extra `sweep`.
+    Two Sobol sequences, and the first with each column of the second in turn. Arguments as of
+    `Random`. Saltelli 2002. Needs the extra `sweep`.
     """
 
     @property

@@ -31,7 +31,10 @@ _LEVEL = 0.95
 
 
 class Indices(NamedTuple):
-    """Shares of a variance (n,), and half the widths (n,) of their 95 % intervals."""
+    """Shares of a variance, values (n,), and half the widths of their 95 % intervals (n,).
+
+    Without unit.
+    """
 
     values: NDArray
     intervals: NDArray
@@ -44,7 +47,7 @@ class Sensitivity:
     names (n,): of the numbers. first: the shares of single numbers. total: these with all their
     interactions; None where the design does not tell them. rows: how many were used; left_out: how
     many were computed without a finite value, or belong to such. why: in a sentence, why there are
-    no indices, which are None then; otherwise empty.
+    no indices, which are None then; otherwise empty. method: how they were found.
     """
 
     output: str

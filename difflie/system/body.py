@@ -12,11 +12,16 @@ from .joints import Fixed, Joint
 class Body:
     """A rigid body and the joint that connects it to its parent.
 
-    position (3,) in m and rotation (a rotation vector (3,) in rad or a matrix (3, 3)): the joint
-    frame in the parent body's frame. The body frame is the joint frame moved by the joint.
-    mass in kg; com (3,) in m and inertia (3, 3) ABOUT THE CENTRE OF MASS in kg m^2, both in the
-    body frame. parent: a body's name, or None for the world. source: where the body was read, for
-    error messages.
+    name: its own. joint: by default `Fixed`. position (3,) in m and rotation (a rotation vector
+    (3,) in rad or a matrix (3, 3)): the joint frame in the parent body's frame. The body frame is
+    the joint frame moved by the joint. mass in kg; com (3,) in m and inertia (3, 3) ABOUT THE
+    CENTRE OF MASS in kg m^2, both in the body frame. parent: a body's name, or None for the world.
+    source: where the body was read, for error messages.
+
+    >>> hinge = dl.Revolute(axis=(0, 1, 0))
+    >>> rod = dl.Body(name="rod", joint=hinge, mass=1.0, com=(0, 0, -0.5), inertia=np.eye(3) / 12)
+    >>> print(dl.mass_matrix(dl.chain([rod]), [0.0]).round(4))  # about the joint, in kg m^2
+    [[0.3333]]
     """
 
     name: str

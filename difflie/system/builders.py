@@ -34,6 +34,12 @@ def chain(
 
     gravity (3,) in m/s^2, world coordinates. The bodies' own `parent` is ignored. Raises
     `ModelError` as `tree` does.
+
+    >>> link = dict(joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0, 0, -0.5))
+    >>> upper = dl.Body(name="upper", **link)
+    >>> lower = dl.Body(name="lower", position=(0, 0, -1), **link)
+    >>> dl.chain([upper, lower]).joint_names
+    ('upper', 'lower')
     """
     names = [None, *(b.name for b in bodies)]
     linked = [replace(b, parent=p) for b, p in zip(bodies, names, strict=False)]
@@ -54,6 +60,11 @@ def tree(
     Raises `ModelError` for what cannot be simulated: an unknown or repeated name, a cycle, a
     negative or non-finite number, a zero axis, a wrong shape. Warns of inertias that no rigid body
     can have, and of joints that move no inertia.
+
+    >>> cart = dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)
+    >>> pole = dl.Body(name="pole", parent="cart", joint=dl.Revolute(), mass=1.0, com=(0, 0.5, 0))
+    >>> dl.tree([pole, cart]).joint_names
+    ('cart', 'pole')
     """
     if not bodies:
         raise ModelError(f"{name}: a system needs at least one body")

@@ -28,6 +28,10 @@ class Frame(eqx.Module):
 
     Raises `ModelError` if both rotation and axis are passed, for a zero axis, and for values that
     are not numbers.
+
+    >>> hand = dl.Frame("arm", position=(0, 0, 0.1), axis=(1, 0, 0))
+    >>> print(hand.rotation[1:2].round(3))  # a quarter turn about y takes z to x
+    [1.571]
     """
 
     body: str | None = eqx.field(static=True)

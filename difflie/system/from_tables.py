@@ -80,6 +80,11 @@ def from_dh(
     Raises `ModelError` for an unknown convention or joint type, rows of another length, other
     shapes, and as `tree` does. Denavit and Hartenberg 1955; Craig, Introduction to Robotics,
     equation 3.6; Khalil and Kleinfinger 1986; Reuss 2002, section 5.
+
+    >>> rows = [(1.0, 0, 0, 0), (0.5, 0, 0, np.pi / 2)]
+    >>> planar = dl.from_dh(rows, convention="standard", mass=[1.0, 1.0], tool=np.eye(4))
+    >>> print(dl.body_poses(planar, [0.0, 0.0])[-1, :2, 3].round(3))  # x and y of the tool, in m
+    [1.  0.5]
     """
     _check_convention(name, convention, parents, gamma, b)
     rows = rows_of(table, f"{name}: table", _DH_ROW)

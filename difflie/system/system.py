@@ -97,11 +97,23 @@ class Joints(eqx.Module):
 class System(eqx.Module):
     """A tree of rigid bodies on joints. Every array is a differentiable, batchable leaf.
 
-    gravity (3,) in m/s^2, world coordinates. couplings: springs, dampers and the like between
-    bodies, and actuators, added by `difflie.attach`. constraints: closed loops and the like, added
-    by `difflie.constrain`. sensors: how the motion is measured, added by
-    `difflie.identify.with_sensors`; they do not affect the motion. Build a system with
+    Its state is q (nq,) in rad and m, with quaternions (w, x, y, z), and v (nv,) in rad/s and m/s,
+    body-fixed and angular part first at ball and free joints; joints are in the order of
+    `joint_names`.
+
+    bodies: mass (nb,) in kg, com (nb, 3) in m and inertia (nb, 3, 3) in kg m^2 about it, in body
+    frames. joints: position (nb, 3) in m and rotation (nb, 3), a rotation vector in rad, in the
+    parents' frames, and the numbers of all degrees of freedom as of `Joint`. topology: names and
+    parents, which are no leaves. gravity (3,) in m/s^2, world coordinates. couplings: springs,
+    dampers and the like between bodies, and actuators, added by `difflie.attach`. constraints:
+    closed loops and the like, added by `difflie.constrain`. sensors: how the motion is measured,
+    added by `difflie.identify.with_sensors`; they do not affect the motion. Build a system with
     `difflie.load`, `difflie.chain` or `difflie.tree`; `frozen` makes constants of its numbers.
+
+    >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
+    >>> heavy = lift.replace(mass=2 * lift.bodies.mass)
+    >>> heavy.body_names, float(dl.total_mass(heavy))
+    (('lift',), 4.0)
     """
 
     # What is carried along, see `carried`: beside the fields, so that nothing else reads it.
@@ -118,6 +130,7 @@ class System(eqx.Module):
 
     @property
     def name(self) -> str:
+        """The name of the machine, for messages."""
         return self.topology.name
 
     @property
@@ -157,6 +170,7 @@ class System(eqx.Module):
 
     @property
     def dtype(self) -> np.dtype:
+        """The floating precision of its numbers."""
         return self.bodies.mass.dtype
 
     def neutral(self) -> Float[Array, " {self.nq}"]:

@@ -43,12 +43,12 @@ def write_picture(
 ) -> Path:
     """Draws a scene into a file: .png, .svg or .pdf, or as an animation .gif or .mp4.
 
-    A still picture shows so many moments, evenly spaced, all but the last of them pale; an
-    animation shows `rate` frames per second of its own time, `speed` times as fast as the motion.
-    progress is called with the frames done and their number. Raises `OutputError` for another kind
-    of file, an animation of too many frames, and a GIF of more than 50 frames per second;
-    ImportError for MP4 without ffmpeg; ValueError as `draw`, and for a rate or a speed that is not
-    positive.
+    path: of the file, which is returned. camera, shown: as of `draw`. A still picture shows so many
+    moments, evenly spaced, all but the last of them pale; an animation shows `rate` frames per
+    second of its own time, `speed` times as fast as the motion. progress is called with the frames
+    done and their number. Raises `OutputError` for another kind of file, an animation of too many
+    frames, and a GIF of more than 50 frames per second; ImportError for MP4 without ffmpeg;
+    ValueError as `draw`, and for a rate or a speed that is not positive.
     """
     path = Path(path)
     kind = path.suffix.lower()

@@ -158,9 +158,10 @@ def draw(
 ) -> Figure:
     """A picture of a scene at some of its moments, all but the last of them pale.
 
-    moments: indices of `scene.t`. camera: by default one that sees all of it. Springs are coloured
-    by their tension. Raises ValueError for a camera inside of a body, for one that sees nothing of
-    the machine, and for unknown moments and bodies.
+    moments: indices of `scene.t`. camera: by default one that sees all of it. shown: what is drawn
+    beside the bodies, as of `DrawOptions`. title: by default the name of the scene. Springs are
+    coloured by their tension. Raises ValueError for a camera inside of a body, for one that sees
+    nothing of the machine, and for unknown moments and bodies.
     """
     chosen = [moments] if isinstance(moments, int | np.integer) else list(moments)
     if not chosen or any(not -len(scene.t) <= k < len(scene.t) for k in chosen):

@@ -119,8 +119,10 @@ class Scene:
 
     t (m,) in s; bodies (nb,): their names; parents (nb,): the indices of their parents, -1 for the
     world; poses (m, nb, 4, 4), body to world; shapes by the name of the body, None for the world.
-    com (m, 3) in m; momentum (m, 6) as `difflie.momentum`; up (3,): the direction against gravity,
-    None without. solid: whether the shapes are what the bodies look like, rather than their inertia
+    springs: their points (m, k, 3) in m, world, and tensions (m,) in N; contacts: points (m, c, 3)
+    in m and forces (m, c, 3) in N, or impulses in N s, world; energy: as a `Curve`. com (m, 3) in
+    m, world; momentum (m, 6) as `difflie.momentum`; up (3,): the direction against gravity, None
+    without. solid: whether the shapes are what the bodies look like, rather than their inertia
     ellipsoids. remarks: sentences on what is not shown.
     """
 
@@ -147,7 +149,8 @@ class Scene:
 def scene(system: System, run: Any, appearance: Appearance | None = None, name: str = "") -> Scene:
     """A motion of a system as a `Scene`.
 
-    run: a `Trajectory`, or anything with t (m,), q (m, nq) and v (m, nv), of one run. appearance:
+    run: a `Trajectory`, or anything with t (m,), q (m, nq) and v (m, nv), of one run. name: by
+    default that of the system. appearance:
     as from `difflie.io.appearance.read_appearance`; bodies whose shapes could not be read are drawn
     as their inertia ellipsoids, and all bodies if none has a shape. A motion with a number that is
     not finite is drawn up to there, and a remark says so. Raises ValueError for a batch of runs,
@@ -194,7 +197,15 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
 def still(
     system: System, q: Any = None, appearance: Appearance | None = None, name: str = ""
 ) -> Scene:
-    """A system at rest at q (nq,), by default `system.neutral()`, as a `Scene` of one moment."""
+    """A system at rest at q (nq,), by default `system.neutral()`, as a `Scene` of one moment.
+
+    appearance and name: as of `scene`.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(), mass=1.0, com=(0.5, 0, 0))
+    >>> scene = dl.view.still(dl.chain([rod]), [0.3])
+    >>> scene.bodies, scene.poses.shape
+    (('rod',), (1, 1, 4, 4))
+    """
     q = system.neutral() if q is None else jnp.asarray(q)
     return scene(system, _Rows(jnp.zeros(1), q[None], jnp.zeros((1, system.nv))), appearance, name)
 

@@ -28,7 +28,14 @@ class Drive(Delayed):
     reads scale tau + bias is a Drive too, with torque_scale = 1 / scale and torque_bias = -bias /
     scale.
 
-    delay: as of `Delayed`.
+    delay in s, a scalar, at most most_steps steps: u acts that much later; None for none. joint,
+    axis and name: as of `Actuator`.
+
+    >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
+    >>> system = dl.attach(lift, dl.Drive("lift", torque_scale=0.9, torque_bias=1.0))
+    >>> end = dl.step(system, [0.0], [0.0], dt=0.1, control=[20.0])
+    >>> print(end.v.round(4))  # ((0.9 20 + 1) / 2 - 9.81) 0.1, in m/s
+    [-0.031]
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -56,6 +63,12 @@ class Motor(Actuator):
     max_torque in N m or N. The torque-speed line runs from the torque s = stall_torque (N m or N)
     at v = 0 to zero at v_0 = no_load_speed (rad/s or m/s); give both or neither. All are scalars.
     Beyond v_0 a motor can brake but not drive. At a limit the derivative by the command is zero.
+    joint, axis and name: as of `Actuator`.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
+    >>> system = dl.attach(cart, dl.Motor("cart", max_torque=5.0))
+    >>> print(dl.step(system, [0.0], [0.0], dt=0.1, control=[20.0]).v.round(3))  # 5 / 2 0.1, in m/s
+    [0.25]
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -101,7 +114,8 @@ class CurrentMotor(Actuator):
     """A motor behind a gear, commanded by its current i in A: torque = n k i.
 
     torque_constant k in N m/A; gear_ratio n, turns of the motor for one of the joint, or rad/m;
-    max_current in A, to which i is limited, None for no limit. All are scalars.
+    max_current in A, to which i is limited, None for no limit. All are scalars. joint, axis and
+    name: as of `Actuator`.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -127,8 +141,9 @@ class VoltageMotor(Actuator):
 
         i = (u - k n v) / R,    torque = n k i,    armature = n^2 J
 
-    max_voltage in V and max_current in A limit u and i, None for no limit. Give `armature` to the
-    joint: `system.replace(armature=system.joints.armature.at[k].set(motor.armature))`, k its dof.
+    max_voltage in V and max_current in A limit u and i, None for no limit. joint, axis and name: as
+    of `Actuator`. Give `armature` to the joint:
+    `system.replace(armature=system.joints.armature.at[k].set(motor.armature))`, k its dof.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -166,8 +181,13 @@ class PositionServo(Delayed):
     """A motor that follows a commanded position u in rad or m of its joint: kp (u - q) - kd v.
 
     kp in N m/rad or N/m, kd in N m s/rad or N s/m, and max_torque in N m or N, to which the torque
-    is limited, None for no limit; all are scalars. delay: of u, as of `Delayed`. Its joint must
-    have a single coordinate.
+    is limited, None for no limit; all are scalars. delay and most_steps: as of `Drive`; joint, axis
+    and name: as of `Actuator`. Its joint must have a single coordinate.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
+    >>> system = dl.attach(cart, dl.PositionServo("cart", kp=200.0, kd=40.0))
+    >>> print(dl.simulate(system, [0.0], [0.0], steps=2000, control=[0.3]).q[-1].round(3))  # in m
+    [0.3]
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -196,7 +216,8 @@ class VelocityServo(Delayed):
     """A motor that follows a commanded velocity u in rad/s or m/s of its joint: kd (u - v).
 
     kd in N m s/rad or N s/m and max_torque in N m or N, to which the torque is limited, None for no
-    limit; both are scalars. delay: of u, as of `Delayed`.
+    limit; both are scalars. delay and most_steps: as of `Drive`; joint, axis and name: as of
+    `Actuator`.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -218,7 +239,7 @@ class Thruster(Actuator):
     lag T in s: the thrust f follows the command u as T df/dt = min(max(u, 0), max_thrust) - f does,
     from f = 0, with u held over each time step. The mean of f over the step acts, so that impulses
     are exact. None means no lag, and is no leaf. max_thrust in N, None for no limit; both are
-    scalars.
+    scalars. joint, axis and name: as of `Actuator`.
 
         dl.Thruster(axis=dl.Axis("hull", (0, 0, -0.3), (0, 0, 1)), max_thrust=20.0, lag=0.05)
     """

@@ -39,9 +39,9 @@ def read_mjcf(
 ) -> System:
     """The `System` in an MJCF file, with the names and the order of MuJoCo's bodies.
 
-    base: None is as in the file; "free" puts the one root body, which must have no joint, on a free
-    joint "root_joint"; "fixed" fixes bodies on free joints where the file has them. gravity (3,) in
-    m/s^2, world coordinates; None takes the file's.
+    path: of the file. base: None is as in the file; "free" puts the one root body, which must have
+    no joint, on a free joint "root_joint"; "fixed" fixes bodies on free joints where the file has
+    them. gravity (3,) in m/s^2, world coordinates; None takes the file's.
 
     A body with several joints, or with a joint away from its origin, is attached through massless
     bodies "BODY/JOINT", so that its pose is MuJoCo's. Coordinates of hinges and slides are zero at

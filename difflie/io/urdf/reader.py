@@ -54,10 +54,10 @@ def read_urdf(
 ) -> System:
     """The `System` in a URDF file; bodies and joints keep the names and order of the file.
 
-    base: "fixed" fixes the root link to the world, "free" puts it on a free joint; in both cases
-    the joint is called "root_joint". This holds for any root link, also one named "world". gravity
-    (3,) in m/s^2, world coordinates. The default None takes the file's <difflie>, else "fixed" and
-    (0, 0, -9.81).
+    path: of the file. base: "fixed" fixes the root link to the world, "free" puts it on a free
+    joint; in both cases the joint is called "root_joint". This holds for any root link, also one
+    named "world". gravity (3,) in m/s^2, world coordinates. The default None takes the file's
+    <difflie>, else "fixed" and (0, 0, -9.81).
 
     As specified for URDF, axes default to (1, 0, 0), the axis of a planar joint is the plane's
     normal, and a missing lower or upper limit is 0; continuous joints have no position limits. A

@@ -52,10 +52,10 @@ def write_urdf(
 ) -> None:
     """Writes a system as a URDF file, completely or not at all.
 
-    A system has no shapes, transmissions and the like. original: a URDF file with the same links,
-    from which all these are copied, its mesh paths unchanged. Warns once of parts that the file the
-    system was read from has and this one has not, and of armature, which other programs take as
-    zero: neither URDF nor MuJoCo's reader of it can express it.
+    path: of the file. A system has no shapes, transmissions and the like. original: a URDF file
+    with the same links, from which all these are copied, its mesh paths unchanged. Warns once of
+    parts that the file the system was read from has and this one has not, and of armature, which
+    other programs take as zero: neither URDF nor MuJoCo's reader of it can express it.
 
     Reading the file gives the same names, topology and numbers; rotations to rounding, axes
     normalised. Other programs may refuse joint types beyond URDF (helical, universal, translation,

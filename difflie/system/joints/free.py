@@ -14,7 +14,16 @@ from .joint import Dof, Joint
 
 @dataclass(frozen=True, kw_only=True)
 class Free(Joint):
-    """Free motion: quaternion and position (7,), body-fixed twist (angular, linear) (6,)."""
+    """Free motion: quaternion and position (7,), body-fixed twist (angular, linear) (6,).
+
+    q is (w, x, y, z) and the origin of the body frame in m, in the joint frame; v is the angular
+    velocity in rad/s and the velocity of that origin in m/s, both in body axes. Arguments as of
+    `Joint`.
+
+    >>> body = dl.chain([dl.Body(name="body", joint=dl.Free(), mass=2.0, inertia=np.eye(3))])
+    >>> body.neutral().tolist(), body.nv
+    ([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 6)
+    """
 
     @property
     def manifold(self) -> Pose:

@@ -13,7 +13,10 @@ from .series import OneAxis
 
 @dataclass(frozen=True, kw_only=True)
 class Helical(OneAxis):
-    """A screw: one angle (rad); the body advances `pitch` m/rad along the axis."""
+    """A screw: one angle (rad); the body advances `pitch` m/rad along the axis.
+
+    axis (3,): its direction in the joint frame, by default z. Other arguments as of `Joint`.
+    """
 
     pitch: float = 0.0
 

@@ -79,7 +79,8 @@ class Dof:
 class Mimic:
     """The coordinate of a joint is multiplier * coordinate of another joint + offset.
 
-    multiplier (rad or m of this joint per rad or m of the other) and offset (rad or m) are scalars.
+    joint: the name of the other one. multiplier (rad or m of this joint per rad or m of the other)
+    and offset (rad or m) are scalars.
     """
 
     joint: str
@@ -89,17 +90,17 @@ class Mimic:
 
 @dataclass(frozen=True, kw_only=True)
 class Joint:
-    """What all joints have in common; values are scalars, or (n,) for n degrees of freedom.
+    """What all joints have in common: numbers, each a scalar, or (n,) for n degrees of freedom.
 
-    armature: rotor inertia reflected to the joint (kg m^2 or kg). damping: viscous (N m s/rad or N
-    s/m). friction: Coulomb (N m or N), which rises smoothly over friction_velocity (rad/s or m/s).
-    stiffness: of a linear spring (N m/rad or N/m) without force at the coordinate
-    `spring_reference` (rad or m); only for joints whose coordinates are plain numbers. lower,
-    upper: limits of the coordinate (rad or m). max_velocity (rad/s or m/s): the limit of its
-    absolute value. max_effort, min_effort (N m or N): limits of the effort; where min_effort is
-    infinite, the lower one is -max_effort. mimic: only for joints with one degree of freedom.
-    source: where the joint was read, for messages. An axis (3,) or normal (3,) is a direction in
-    the joint frame, of a length from 1e-9 to 1e9.
+    name: by default that of the body. armature: rotor inertia reflected to the joint (kg m^2 or
+    kg). damping: viscous (N m s/rad or N s/m). friction: Coulomb (N m or N), which rises smoothly
+    over friction_velocity (rad/s or m/s). stiffness: of a linear spring (N m/rad or N/m) without
+    force at the coordinate spring_reference (rad or m); only for joints whose coordinates are plain
+    numbers. lower, upper: limits of the coordinate (rad or m). max_velocity (rad/s or m/s): the
+    limit of its absolute value. max_effort, min_effort (N m or N): limits of the effort; where
+    min_effort is infinite, the lower one is -max_effort. mimic: only for joints with one degree of
+    freedom. source: where the joint was read, for messages. An axis (3,) or normal (3,) is a
+    direction in the joint frame, of a length from 1e-9 to 1e9.
 
     A user-defined type has a `manifold` and a `transform`, and numbers of its own in fields
     declared with `difflie.number`. Neither `manifold` nor `dofs` may depend on these; all other

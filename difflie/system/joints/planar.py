@@ -17,6 +17,7 @@ class Planar(Series):
 
     Velocities are the derivatives of these coordinates. For the normal (0, 0, 1) the plane's x and
     y are those of the joint frame; for another they are turned with it by the least rotation.
+    normal (3,): its direction in the joint frame. Other arguments as of `Joint`.
     """
 
     normal: Axis = (0.0, 0.0, 1.0)

@@ -15,7 +15,14 @@ from .joint import Dof, Joint
 
 @dataclass(frozen=True, kw_only=True)
 class Spherical(Joint):
-    """A ball joint: unit quaternion (4,), body-fixed angular velocity (3,) in rad/s."""
+    """A ball joint: unit quaternion (4,), body-fixed angular velocity (3,) in rad/s.
+
+    q is (w, x, y, z), the body frame's orientation in the joint frame. Arguments as of `Joint`.
+
+    >>> top = dl.chain([dl.Body(name="top", joint=dl.Spherical(), mass=1.0, inertia=np.eye(3))])
+    >>> top.neutral().tolist(), top.nv
+    ([1.0, 0.0, 0.0, 0.0], 3)
+    """
 
     @property
     def manifold(self) -> UnitQuaternion:

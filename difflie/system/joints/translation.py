@@ -13,7 +13,10 @@ from .series import Series, check_directions
 
 @dataclass(frozen=True, kw_only=True)
 class Translation(Series):
-    """Translation without rotation: x, y, z (m) along the axes of the joint frame."""
+    """Translation without rotation: x, y, z (m) along the axes of the joint frame.
+
+    Arguments as of `Joint`.
+    """
 
     def dofs(self) -> tuple[Dof, ...]:
         return tuple(Dof("prismatic", e) for e in np.eye(3).tolist())

@@ -13,7 +13,11 @@ from .series import Series
 
 @dataclass(frozen=True, kw_only=True)
 class Universal(Series):
-    """Two rotations in series: about `axis`, then about `second_axis`; two angles (rad)."""
+    """Two rotations in series: about `axis`, then about `second_axis`; two angles (rad).
+
+    axis (3,): a direction in the joint frame, by default x; second_axis (3,), by default y, turns
+    with the first rotation. Other arguments as of `Joint`.
+    """
 
     axis: Axis = (1.0, 0.0, 0.0)
     second_axis: Axis = (0.0, 1.0, 0.0)
