@@ -2,18 +2,17 @@
 
 import ast
 import graphlib
-import importlib
 import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jax.numpy as jnp
 import pytest
 from jaxtyping import TypeCheckError
+from public_names import public
 
 import difflie as dl
 from difflie.groups import directors
@@ -27,11 +26,6 @@ ORDER = (
     *("control", "sweep", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
-ROOMS = (
-    *("groups", "system", "dynamics", "forces", "constraints", "parameters", "io"),
-    *("integrators", "quantities", "formulations", "simulate", "simulate.adjoint", "identify"),
-    *("control", "sweep"),
-)
 
 
 def room(path: Path) -> str:
@@ -136,39 +130,6 @@ def test_one_file_takes_what_jax_may_change():
     assert unstable_names(private)
     found = {str(p.relative_to(PACKAGE)): unstable_names(p) for p in MODULES if p != private}
     assert {path: names for path, names in found.items() if names} == {}
-
-
-def exported(module: ModuleType) -> list[str]:
-    """The names that a module defines, or imports as themselves to hand them on."""
-    path = inspect.getsourcefile(module)
-    names = []
-    for node in ast.parse(Path(path or "").read_text()).body:
-        if isinstance(node, ast.ImportFrom):
-            names += [a.name for a in node.names if a.asname == a.name]
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_":
-            names.append(node.name)
-    return names
-
-
-def public() -> dict[str, Any]:
-    """The functions and classes that users and other rooms import, each under its first name."""
-    rooms = [importlib.import_module(f"difflie.{room}") for room in ROOMS]
-    names: dict[Any, str] = {}
-    for module in (dl, *rooms, dl.so3, dl.se3, dl.quaternion, directors):
-        for name in exported(module):
-            thing = getattr(module, name)
-            if inspect.isfunction(thing) or inspect.isclass(thing):
-                names.setdefault(thing, f"{module.__name__}.{name}")
-    return {name: thing for thing, name in names.items()}
-
-
-def test_every_public_name_has_a_docstring():
-    def explained(thing: Any) -> bool:
-        doc = vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__
-        # A dataclass without a docstring gets its signature for one.
-        return bool(doc) and not doc.startswith(f"{thing.__name__}(")
-
-    assert [name for name, thing in public().items() if not explained(thing)] == []
 
 
 def test_shapes_are_checked():
