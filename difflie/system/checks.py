@@ -281,6 +281,7 @@ def _momenta(
         moved = [] if above is None else screws[above].copy()
         origin, turn = origin + turn @ np.asarray(b.position, float), turn @ _matrix(b.rotation)
         own_dofs = b.joint.dofs()
+        subspace = np.zeros((6, 0))
         if not b.joint.in_series:
             pose, subspace = pose_and_subspace(b.joint, rng.normal(size=len(own_dofs)))
             origin, turn = origin + turn @ pose[:3, 3], turn @ pose[:3, :3]

@@ -296,10 +296,11 @@ def _looped(
     carry = carrying(module, body.results, carried, kinds, going if lanes > 1 else None)
     again, inside, end = (module.label() for _ in range(3))
     more, memory = f"%{again}_more", in_memory("b1", lanes)
-    some = f"{more}_all"
+    some, any_lane = f"{more}_all", ""
     if lanes > 1:
-        name, some = f"@llvm.vector.reduce.or.v{lanes}i8", f"{more}_any"
-        module.declared.add(f"declare i8 {name}(<{lanes} x i8>)")
+        reduced, some = f"@llvm.vector.reduce.or.v{lanes}i8", f"{more}_any"
+        module.declared.add(f"declare i8 {reduced}(<{lanes} x i8>)")
+        any_lane = f"  {some} = call i8 {reduced}({memory} {more}_all)"
     lines = [
         module.function(start.lines),
         *condition.once,
@@ -310,7 +311,7 @@ def _looped(
         module.function(test.lines),
         f"  {more}_at = getelementptr i8, ptr %m, i64 {going.offset}",
         f"  {more}_all = load {memory}, ptr {more}_at",
-        f"  {some} = call i8 {name}({memory} {more}_all)" if lanes > 1 else "",
+        any_lane,
         f"  {more} = icmp ne i8 {some}, 0",
         f"  br i1 {more}, label %{inside}, label %{end}",
         f"{inside}:",

@@ -167,6 +167,7 @@ class _Block:
         """Reads the row of the iteration %k, zeros where it has none; with `move`, writes it."""
         if not x.size:
             return
+        name = ""
         if x.every != 1:
             rest = self._op(f"urem i64 %k, {x.every}")
             now = self._op(f"icmp eq i64 {rest}, {x.every - 1}")
