@@ -254,6 +254,48 @@ def test_bad_input_is_one_clear_error(change, error, words):
         dl.simulate(PENDULUM, arguments.pop("q0"), arguments.pop("v0"), **arguments)
 
 
+@pytest.mark.parametrize(
+    ("dt", "duration", "steps"),
+    [(1e-3, 2.0, 2000), (0.1, 0.3, 3), (1 / 240, 5, 1200), (np.float32(1e-3), 20.0, 20000)],
+)
+def test_a_duration_is_a_number_of_steps(dt, duration, steps):
+    """Up to the rounding of what users write, and of single precision."""
+    run = dl.simulate(PENDULUM, [0.1], [0.0], dt=dt, duration=duration, save_every=steps)
+    assert int(run.result.steps) == steps
+    np.testing.assert_allclose(run.t[-1], duration, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"steps": 3}, ValueError, "simulate: steps is 3 and duration 1.0; give one of them"),
+        (
+            {"duration": 1.0005},
+            ValueError,
+            r"duration is 1\.0005 s, which is 1000\.5 steps of dt = 0\.001 s; give 1 \(1000 steps\)"
+            r" or 1\.001 \(1001 steps\), or dt = 0\.0009995005$",
+        ),
+        ({"duration": 4e-4}, ValueError, r"give 0\.001 \(1 step\), or dt = 0\.0004$"),
+        ({"duration": 0}, ValueError, "duration is 0 s; it must be positive"),
+        ({"duration": "1"}, TypeError, "simulate: duration is '1'; give one number, in s"),
+        ({"duration": [1.0]}, TypeError, "give one number"),
+        ({"duration": 1e7}, ValueError, "steps is 10000000000; it must be at most"),
+    ],
+)
+def test_a_duration_that_is_no_number_of_steps_is_refused(change, error, words):
+    """With the nearest ones, and the dt that fits; also where the steps cannot be known."""
+    with pytest.raises(error, match=words):
+        dl.simulate(PENDULUM, [0.1], [0.0], **{"duration": 1.0, **change})
+    with pytest.raises(TypeError, match=r"dt is traced, and a duration must .*; give steps"):
+        jax.jit(lambda dt: dl.simulate(PENDULUM, [0.1], [0.0], dt=dt, duration=1.0).q)(1e-3)
+
+
+def test_adaptive_methods_take_a_duration():
+    """Its steps are divided, and end where the duration ends."""
+    run = dl.simulate(PENDULUM, [0.1], [0.0], dt=0.1, duration=0.3, method=dl.BogackiShampine32())
+    np.testing.assert_allclose(run.t, [0.0, 0.1, 0.2, 0.3], rtol=0, atol=1e-15)
+
+
 RETURNED = {
     "one entry": (lambda t, q, v: q[:1], ValueError, r"has shape \(1,\), needed is \(7,\)"),
     "a scalar": (lambda t, q, v: 5.0, ValueError, r"has shape \(\), needed is \(7,\)"),

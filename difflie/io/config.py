@@ -2,7 +2,7 @@
 
     [system]                          [simulation]
     file = "robot.urdf"               dt = 1e-3                # s
-    base = "fixed"                    steps = 2000
+    base = "fixed"                    steps = 2000             # or duration = 2.0, in s
     gravity = [0.0, 0.0, -9.81]       method = "RKMK4"
     locked = {finger = 0.02}          save_every = 10
     [initial]
@@ -57,6 +57,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from ..constraints import Constraint
+from ..system.durations import step_count
 from ..system.fields import number
 from ..system.validation import format_value
 from . import examples
@@ -136,29 +137,51 @@ class InitialTable:
     rates: dict[str, Annotated[float, number(unit="rad/s or m/s")]] = field(default_factory=dict)
 
 
-def _keeps_rows(save_every: int, steps: int) -> Iterator[str]:
-    if save_every > steps:
-        yield f"save_every is {save_every}; it must be at most simulation.steps, {steps}"
-    elif steps // save_every > _MOST_ROWS:
-        least = -(-steps // _MOST_ROWS)
+def _keeps_rows(given_steps: int | None, save_every: int) -> Iterator[str]:
+    if given_steps is None:
+        return
+    if save_every > given_steps:
+        yield f"save_every is {save_every}; it must be at most simulation.steps, {given_steps}"
+    elif given_steps // save_every > _MOST_ROWS:
+        least = -(-given_steps // _MOST_ROWS)
         yield (
-            f"save_every is {save_every}; it must be {least} or more: of {steps} steps too many "
-            "are kept"
+            f"save_every is {save_every}; it must be {least} or more: of {given_steps} steps too "
+            "many are kept"
         )
+
+
+def _lasts(
+    dt: float, given_steps: int | None, duration: float | None, save_every: int
+) -> Iterator[str]:
+    try:
+        steps = step_count("", dt, given_steps, duration)
+    except ValueError as error:
+        yield str(error)
+    else:
+        yield from _keeps_rows(steps, save_every) if given_steps is None else ()
 
 
 @dataclass(frozen=True)
 class SimulationTable:
     """[simulation]: the time step dt in s, the number of steps, and the method by its name.
 
-    save_every: save every k-th state. The run ends with the last that is saved.
+    duration: in s, in place of steps; a whole number of dt. save_every: save every k-th state. The
+    run ends with the last that is saved.
     """
 
     dt: Annotated[float, number(unit="s", positive=True, least=1e-12, most=1e12)] = 1e-3
-    steps: Annotated[int, number(least=1)] = 1000
+    given_steps: Annotated[int, number(least=1)] | None = field(
+        default=None, metadata={"key": "steps"}
+    )
+    duration: Annotated[float, number(unit="s", positive=True)] | None = None
     method: str = "RKMK4"
     save_every: Annotated[int, number(least=1)] = 1
-    conditions = (_keeps_rows,)
+    conditions = _keeps_rows, _lasts
+
+    @property
+    def steps(self) -> int:
+        """The number of steps, by default 1000."""
+        return step_count("simulation.", self.dt, self.given_steps, self.duration)
 
     @property
     def saved(self) -> int:

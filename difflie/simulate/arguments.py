@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from ..integrators import Method, by_name
 from ..quantities.reductions import Reduction
+from ..system.durations import step_count
 from ..system.system import System
 from ..system.validation import check_shape, format_value, real_numbers
 from .adjoint import Adjoint, Reversible
@@ -39,15 +40,24 @@ def checked_dt(caller: str, dt: Any, dtype: Any) -> jax.Array:
 _MOST_STEPS = np.iinfo(np.int32).max - 1
 
 
-def checked_counts(steps: int, save_every: int) -> tuple[int, int]:
-    """Both counts, scalars. Raises ValueError for invalid ones, and if no step would be saved."""
-    steps, save_every = _count("steps", steps), _count("save_every", save_every)
+def checked_times(
+    system: System, dt: Any, steps: int | None, duration: Any, save_every: int
+) -> tuple[jax.Array, int, int]:
+    """dt () in s, the number of steps and save_every.
+
+    Raises ValueError or TypeError for invalid ones, as `step_count` does, for an actuator whose
+    memory is too short, and if no step would be saved.
+    """
+    length = checked_dt("simulate", dt, system.dtype)
+    steps = _count("steps", step_count("simulate: ", dt, steps, duration))
+    save_every = _count("save_every", save_every)
     if save_every > steps:
         raise ValueError(
             f"simulate: save_every is {save_every} and there are {steps} steps, so that no step is "
             "saved; save every one of them, or take more"
         )
-    return steps, save_every
+    _check_forgetting(system, length, steps)
+    return length, steps, save_every
 
 
 def _count(name: str, value: int) -> int:
@@ -74,7 +84,7 @@ def check_memory(system: System, saved: int, controlled: bool) -> None:
         )
 
 
-def check_forgetting(system: System, dt: jax.Array, steps: int) -> None:
+def _check_forgetting(system: System, dt: jax.Array, steps: int) -> None:
     """Raises ValueError for an actuator whose memory is too short for the steps dt () in s."""
     if isinstance(dt, Tracer):
         return

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from numpy.typing import ArrayLike
 
@@ -20,11 +21,9 @@ from ..system.system import System
 from ..system.user_functions import users_code, watched
 from .adjoint import Adjoint, Direct
 from .arguments import (
-    check_forgetting,
     check_memory,
-    checked_counts,
-    checked_dt,
     checked_reductions,
+    checked_times,
     chosen_method,
 )
 from .error_estimate import Refinement
@@ -44,7 +43,8 @@ def simulate(
     v0: ArrayLike,
     *,
     dt: ArrayLike = 1e-3,
-    steps: int = 1000,
+    steps: int | None = None,
+    duration: float | None = None,
     method: Method | str = RKMK4(),
     control: Input = None,
     wrench: Input = None,
@@ -58,6 +58,8 @@ def simulate(
     """The motion of a system from the state q0 (nq,), v0 (nv,), in steps of dt (s).
 
     Main arguments:
+      steps, duration: how many, by default 1000, or in its place the time in s that they take: a
+        whole number of dt to rounding, also of adaptive methods, which divide each step.
       method: an integrator such as `RKMK4()`, or its name (see `register`).
       control: the commands (nu,) of the system's actuators, in their order and units; without
         actuators the generalised force (nv,) in N m or N. Springs, damping and friction are added
@@ -70,73 +72,84 @@ def simulate(
     Other arguments:
       save_every: save every k-th state; the trajectory has steps // save_every + 1 of them.
       until: an event, or a list of them: functions of (t, q, v), positive at the start. The motion
-        stops at the first zero of one of them, found to rounding by a shorter last step.
-        `Trajectory.result.ending` says which event came, and when; rows after the end repeat the
-        last one, its time included. In a batch each run stops by itself. A function that is
-        negative only within a step is not noticed; NaN counts as an event. Where a function jumps
-        over zero the time of the end has no valid derivatives. Without an event all steps are made.
-      reductions: what is kept of quantities along all steps, by names of your choice, such as
-        {"drift": Drift(Energy())}: see `difflie.quantities`. Their values are in
-        `Trajectory.reduced`, also where save_every leaves the motion out. After an event or a
-        failed step nothing more is counted.
+        stops at the first zero of one of them, found to rounding by a shorter last step; see
+        `Trajectory.result.ending`. Later rows repeat the last one, its time included. In a batch
+        each run stops by itself. A function that is negative only within a step is not noticed; NaN
+        is an event. Where a function jumps over zero the time of the end has no derivatives.
+      reductions: what is kept of quantities along all steps, until an event or a failed step, by
+        names of your choice, such as {"drift": Drift(Energy())}: see `difflie.quantities`. Their
+        values are in `Trajectory.reduced`, also where save_every leaves the motion out.
       adjoint: how the loop is differentiated: `Direct`, `RecursiveCheckpoint` with a budget of
         memory, `Forward`, or, for methods that are symmetric in time, `Reversible`.
-      stabilisation: how explicit and Gauss methods stay on the constraints of a system with
-        constraints (see `constrain`).
+      stabilisation: how explicit and Gauss methods stay on constraints (see `constrain`).
       progress: called as progress(steps done, steps) now and then in a long run whose arguments
         are all concrete. Such a run is made in pieces, between which it can be interrupted.
 
-    What a function closes over or reads is part of the compiled program. It is compared at every
-    call, and after a change, as of a global number, an attribute or an entry of an array of NumPy,
-    the program is compiled anew. Make what changes often an argument: a leaf of an Equinox module.
+    What a function closes over or reads is part of the compiled program, which is compiled anew
+    after a change of it. Make what changes often an argument: a leaf of an Equinox module.
 
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
-    or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
-    adjoint does not support, an actuator with a memory if the adjoint steps back, and a concrete
-    start that violates a constraint, which it names, or at which an event has come. What happens
-    during the motion (a state that is not finite, a step that is not solved, a singular
-    configuration, an exceeded limit) is reported in `Trajectory.result`, as is a traced start that
-    violates a constraint; the state stays as it was before the first step that failed.
+    or precision, a concrete NaN, dt <= 0, a duration that is no whole number of steps (with the
+    nearest ones), an unknown method (with the nearest name) or one that the adjoint does not
+    support, an actuator with a memory if the adjoint steps back, and a concrete start that violates
+    a constraint, which it names, or at which an event has come. `Trajectory.result` says what came
+    in the motion (a state that is not finite, a step that is not solved, a singular configuration,
+    an exceeded limit) and of a traced start; the state stays as before the first step that failed.
 
     >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
-    >>> run = dl.simulate(ball, [1.0], [0.0], dt=0.01, steps=20)
+    >>> run = dl.simulate(ball, [1.0], [0.0], dt=0.01, duration=0.2)
     >>> print(run.q.shape, run.q[-1].round(4), run.result.ok)
     (21, 1) [0.8038] True
     """
     check_system(system)
     method = chosen_method(method)
     kind = formulation_of(method, system)
-    remembering: list[Any] = [actuator for actuator in system.actuators if actuator.has_state]
-    remembering += [control] if isinstance(control, Sampled) else []
-    adjoint.check(method, kind.time_symmetric(method), remembering)
+    adjoint.check(method, kind.time_symmetric(method), _remembering(system, control))
     q0, v0 = checked_arrays(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
-    steps, save_every = checked_counts(steps, save_every)
+    dt, steps, save_every = checked_times(system, dt, steps, duration, save_every)
     check_memory(system, steps // save_every, control is not None)
-    dt = checked_dt("simulate", dt, system.dtype)
-    check_forgetting(system, dt, steps)
-    check_clock(control, wrench, dt)
-    n_bodies = len(system.body_names)
-    control = sampled_input(system, "control", control, (system.nu,), steps)
-    wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)
+    inputs = _inputs(system, control, wrench, dt, steps)
     events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
-    kept = checked_reductions(reductions, adjoint)
+    start, how = (Tree.of(system), q0, v0, dt), (kind, method, adjoint, stabilisation)
+    run = _run(start, *inputs, events, checked_reductions(reductions, adjoint), how)
+    made = trajectory(run, start_error(run.start[0].carried(), q0, v0), steps, save_every, progress)
+    warn_of(made.result.resolution, "simulate")
+    finer = functools.partial(_finer, system, run, steps, save_every)
+    return replace(made, refinement=Refinement(finer, method.order, method.name))
+
+
+def _remembering(system: System, control: Input) -> list[Any]:
+    """What has a memory: actuators of the system, and a sampled control."""
+    actuators: list[Any] = [actuator for actuator in system.actuators if actuator.has_state]
+    return actuators + ([control] if isinstance(control, Sampled) else [])
+
+
+def _inputs(
+    system: System, control: Input, wrench: Input, dt: jax.Array, steps: int
+) -> tuple[Any, Any]:
+    """The control and the wrench, checked, of which samples are arrays for all steps."""
+    check_clock(control, wrench, dt)
+    shapes = (system.nu,), (len(system.body_names), 6)
+    return (
+        sampled_input(system, "control", control, shapes[0], steps),
+        sampled_input(system, "wrench", wrench, shapes[1], steps),
+    )
+
+
+def _run(
+    start: Any, control: Input, wrench: Input, events: Any, kept: dict[str, Reduction], how: Any
+) -> Run:
+    """The loop with users' functions watched for changes."""
+    system, method = start[0].system, how[1]
     control, wrench = _watched(control), watched(wrench)
     events = tuple(map(watched, events))
     controller = control.controller if isinstance(control, Sampled) else None
     quantities = [r.quantity for r in kept.values()]
     code = users_code(system, control, controller, wrench, *events, *quantities)
-    tree = Tree.of(system)
-    error = start_error(tree.carried(), q0, v0)
-    state = tree, q0, v0, dt
     looked_at = ("resolution",) * may_exceed(method, system)
     looked_at += ("flight",) * flies(system, control is not None or wrench is not None)
-    how = kind, method, adjoint, stabilisation
-    run = Run(state, control, wrench, events, kept, how, looked_at, code)
-    made = trajectory(run, error, steps, save_every, progress)
-    warn_of(made.result.resolution, "simulate")
-    finer = functools.partial(_finer, system, run, steps, save_every)
-    return replace(made, refinement=Refinement(finer, method.order, method.name))
+    return Run(start, control, wrench, events, kept, how, looked_at, code)
 
 
 def _watched(control: Input) -> Any:

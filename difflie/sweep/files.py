@@ -8,7 +8,7 @@
                                       chunk = 4096             # rows at once; else measured
     [simulation]
     dt = 1e-3                         [[vary]]
-    steps = 1000                      path = "link7/mass"      # drawn:
+    duration = 1.0                    path = "link7/mass"      # drawn:
     method = "RKMK4"                  uniform = [0.5, 2.0]     # log_uniform, normal
 
     [control]                         [[vary]]
@@ -296,7 +296,8 @@ def function_of(config: SweepFile) -> Any:
         q0,
         v0,
         dt=table.dt,
-        steps=table.steps,
+        steps=table.given_steps,
+        duration=table.duration,
         method=method,
         control=control_of(config.control, system, config.path),
         relative=tuple(t.path for t in config.vary if t.relative),

@@ -16,6 +16,7 @@ from ..parameters.assignment import Assignment, assignment
 from ..quantities import Reduction
 from ..simulate import Result, Trajectory, simulate
 from ..simulate.result import NEVER
+from ..system.durations import step_count
 from ..system.system import System
 from ..system.validation import format_value, nearest
 
@@ -33,10 +34,10 @@ class Motions:
     "dt", and "control/FIELD" for a field of a control that is an Equinox module. relative: the
     names whose numbers are factors of those of the machine, instead of values.
 
-    q0 (nq,), v0 (nv,): by default the neutral state. dt, steps, method, control, until: as of
-    `simulate`. reductions: by name, see `difflie.quantities`; `outputs(system, trajectory)` returns
-    more arrays by name; save_every > 0 keeps q and v of every n-th step, with the last of
-    which the motion ends.
+    q0 (nq,), v0 (nv,): by default the neutral state. dt, steps or duration, method, control, until:
+    as of `simulate`; with a duration dt cannot be varied. reductions: by name, see
+    `difflie.quantities`; `outputs(system, trajectory)` returns more arrays by name; save_every > 0
+    keeps q and v of every n-th step, with the last of which the motion ends.
     """
 
     system: System
@@ -44,13 +45,17 @@ class Motions:
     q0: Any = None
     v0: Any = None
     dt: Any = 1e-3
-    steps: int = 1000
+    steps: int | None = None
     method: Method | str = RKMK4()
     control: Any = None
     until: Any = None
     relative: Sequence[str] = ()
     outputs: Callable[[System, Trajectory], Mapping[str, Any]] | None = None
     save_every: int = 0
+    duration: float | None = None
+
+    def __post_init__(self) -> None:
+        step_count("Motions: ", self.dt, self.steps, self.duration)
 
     def __call__(self, numbers: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         """The values of the reductions for these numbers, and how the motion ended.
@@ -73,16 +78,17 @@ class Motions:
                 control = _with_field(control, leaf, value, factor)
             else:
                 system = self._assignment(name).written(system, value)
+        steps = step_count("Motions: ", dt, self.steps, self.duration)
         run = simulate(
             system,
             state["q0"],
             state["v0"],
             dt=dt,
-            steps=self.steps,
+            steps=steps,
             method=self.method,
             control=control,
             until=self.until,
-            save_every=self.save_every or self.steps,
+            save_every=self.save_every or steps,
             reductions=self.reductions,
         )
         found = dict(run.reduced or {})
@@ -99,6 +105,8 @@ class Motions:
         """
         owner, _, leaf = name.partition("/")
         if name == "dt":
+            if self.duration is not None:
+                return f"dt is varied beside the duration {self.duration:g} s; give steps"
             return "" if 0 < value < np.inf else f"dt is {value:g} s; it must be positive"
         if owner in _STATE:
             self._coordinate(owner, leaf)

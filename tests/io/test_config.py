@@ -316,3 +316,22 @@ def test_missing_file_and_directory(tmp_path):
         read_config(tmp_path / "none.toml")
     with pytest.raises(ConfigError, match="directory"):
         read_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("steps = 10\nduration = 1.0", r"simulation.steps is 10 and duration 1.0; give one of th"),
+        ("dt = 0.4\nduration = 1.0", r"simulation.duration is 1 s, which is 2.5 steps of dt = 0.4"),
+        ("dt = 0.1\nduration = 1\nsave_every = 11", "save_every is 11; it must be at most .*, 10"),
+        ("duration = 0.0", "simulation.duration is 0.0 s; it must be positive"),
+    ],
+)
+def test_a_duration_in_place_of_steps(tmp_path, keys, words):
+    """A run lasts what its file says, or the file is refused with what fits."""
+    path = tmp_path / "a.toml"
+    path.write_text(SYSTEM + f"[simulation]\n{keys}")
+    with pytest.raises(ConfigError, match=words):
+        read_config(path)
+    path.write_text(SYSTEM + "[simulation]\ndt = 0.002\nduration = 1.0")
+    assert read_config(path).simulation.steps == 500

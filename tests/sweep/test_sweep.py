@@ -278,6 +278,20 @@ def test_wrong_numbers_are_refused(design, said):
         dl.sweep(SWINGS, design)
 
 
+def test_motions_last_a_duration():
+    """Guards that it is the number of steps, and that dt cannot be varied beside it."""
+    kept = {"end": dq.Final(dq.Velocities())}
+    lasting, counted = (
+        dl.Motions(PENDULUM, kept, dt=0.1, **n) for n in ({"duration": 0.5}, {"steps": 5})
+    )
+    angles = dl.Grid({"q0/hinge": [0.3]})
+    assert_alike(dl.sweep(lasting, angles), dl.sweep(counted, angles))
+    with pytest.raises(ValueError, match=r"dt is varied beside the duration 0\.5 s; give steps"):
+        dl.sweep(lasting, dl.Grid({"dt": [0.1, 0.2]}))
+    with pytest.raises(ValueError, match=r"Motions: duration is 0\.25 s, which is 2\.5 steps"):
+        dl.Motions(PENDULUM, dt=0.1, duration=0.25)
+
+
 def test_wrong_stores_and_functions_are_refused(tmp_path):
     """Guards stores of other sweeps and later versions, and functions that cannot be traced."""
     few = dl.Grid({"bob/mass": [1.0, 2.0]})
