@@ -417,16 +417,23 @@ def centroidal_momentum_matrix(system: System, q: ArrayLike) -> Float[Array, "6 
     return evaluated(centroidal.momentum_columns, system, q=q)
 
 
-def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "6"]:
-    """The momentum (6,) in world coordinates: angular about the world origin, then linear.
+def momentum(
+    system: System, q: ArrayLike, v: ArrayLike, body: Index | None = None
+) -> Float[Array, "6"]:
+    """The momentum (6,) at q (nq,), v (nv,), of the system or of one body.
 
-    At q (nq,), v (nv,), in N m s and N s; armature has no part in it.
+    In world axes: the angular momentum about the world origin (N m s), then the linear (N s), also
+    of a body, so that those of all bodies add up to that of the system. Armature has no part in it.
+    body: its name or index, without what is fixed to it; None for the system. Raises ValueError for
+    an unknown name, with the nearest one.
 
     >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
-    >>> print(dl.momentum(ball, [1.0], [3.0])[5:].round(3))  # along z, in N s
+    >>> print(dl.momentum(ball, [1.0], [3.0], body="ball")[5:].round(3))  # along z, in N s
     [6.]
     """
-    return evaluated(energy.total_momentum, system, q=q, v=v)
+    if body is None:
+        return evaluated(energy.total_momentum, system, q=q, v=v)
+    return evaluated(energy.body_momentum, system, q=q, v=v, body=body)
 
 
 def inertial_parameters(system: System) -> Float[Array, "nb 10"]:

@@ -1,14 +1,17 @@
-"""Energy and momentum of a system."""
+"""Energy and momentum of a system, and the momentum of a body."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..groups.components import Vector
+from ..spatial import Inertia, Symmetric
 from ..system.kinematic_tree import Tree
-from .kinematics import dof_poses, dof_twists
+from .kinematics import body_twist_components, body_world_poses, dof_poses, dof_twists
 
 
 def kinetic_energy(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
@@ -33,3 +36,15 @@ def total_momentum(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -
         return jnp.sum(part.to_array(), axis=0)
 
     return jnp.concatenate((total(momentum.moment), total(momentum.force)))
+
+
+def body_momentum(
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Any
+) -> Float[Array, "6"]:
+    """(6,) Ad_T^-T I V of one body, as `total_momentum`; body: its index ()."""
+    bodies = tree.system.bodies
+    inertia = Inertia.about_com(
+        bodies.mass, Vector.from_array(bodies.com), Symmetric.from_array(bodies.inertia)
+    )
+    momenta = inertia @ body_twist_components(tree, q, v)
+    return body_world_poses(tree, q).force(momenta).to_array()[body]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -47,12 +48,15 @@ _LABELS = (*xyz("N m s", "angular "), *xyz("N s", "linear "))
 class Momentum(Quantity):
     """The momentum (6,) in world axes: angular about the world origin (N m s), then linear (N s).
 
-    Armature does not contribute.
+    body: the name of one body, or None for the system; see `difflie.momentum`. Armature does not
+    contribute.
     """
+
+    body: str | None = eqx.field(default=None, static=True)
 
     @property
     def name(self) -> str:
-        return "momentum"
+        return "momentum" if self.body is None else f"momentum of {self.body}"
 
     def labels(self, system: System) -> Labels:
         return _LABELS
@@ -65,7 +69,7 @@ class Momentum(Quantity):
         u: jax.Array | None,
         t: jax.Array | float,
     ) -> Float[Array, "6"]:
-        return momentum(system, q, v)
+        return momentum(system, q, v, self.body)
 
 
 class CentroidalMomentum(Quantity):
