@@ -196,7 +196,7 @@ class Stepper:
         known = [method.name for method in METHODS]
         self._methods = known if start.method in known else [start.method, *known]
         mass = float(jnp.sum(system.bodies.mass))
-        self._band = {"stiffness": _STIFFNESS * mass, "damping": _DAMPING * mass}
+        self._band: dict[str, Any] = {"stiffness": _STIFFNESS * mass, "damping": _DAMPING * mass}
         self._pulled: dict[str, System] = {}
 
     @property

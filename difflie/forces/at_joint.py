@@ -17,6 +17,7 @@ from ..system.system import Joints, System
 from ..system.topology import Topology
 from ..system.user_functions import called
 from ..system.validation import format_value, nearest, real_values
+from .named import Named, title
 
 
 @renamed(faults="problems", misfits="incompatibilities")
@@ -63,15 +64,15 @@ class AtJoint(eqx.Module):
         return int(t.dof_velocity[self.dof(t)])
 
     def __str__(self) -> str:
-        return f"{type(self).__name__} ({self.joint!r})"
+        return f"{title(self)} ({self.joint!r})"
 
 
 @renamed(faults="problems", misfits="incompatibilities")
-class JointCoupling(eqx.Module):
+class JointCoupling(Named):
     """A force law in joint coordinates, for all degrees of freedom at once.
 
-    Its numbers are fields whose converter is `number`. For a law at one joint, `JointForce` is
-    shorter.
+    name: as of `Coupling`. Its numbers are fields whose converter is `number`. For a law at one
+    joint, `JointForce` is shorter.
     """
 
     def problems(self) -> list[str]:
@@ -99,9 +100,14 @@ class JointCoupling(eqx.Module):
         """Whether it has a potential energy."""
         return type(self).energy is not JointCoupling.energy
 
+    def __str__(self) -> str:
+        return title(self)
+
 
 class JointForce(AtJoint, JointCoupling):
     """A force at a joint with one degree of freedom: a law effort(x, v), and potential(x) if any.
+
+    name: as of `Coupling`.
 
     class Cogging(JointForce):
         joint: str = eqx.field(static=True)

@@ -12,6 +12,7 @@ from ..system.validation import ModelError, format_value
 from .actuators import Actuator
 from .at_joint import JointCoupling
 from .coupling import Coupling
+from .named import coupling_names, name_faults
 
 
 def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:
@@ -23,19 +24,22 @@ def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> S
 
     Their numbers take on the system's precision and are leaves like all others:
     `system.couplings[0].stiffness` is a scalar in N/m, `system.couplings[0].path.points` (n, 3) in
-    m, `system.actuators[0].kp` a scalar. With one actuator or more the control has one entry for
-    each, in the order of `system.actuator_names`, and no others. To remove them:
+    m, `system.actuators[0].kp` a scalar. A coupling with a name, such as `Spring(...,
+    name="balancer")`, is `system.coupling("balancer")`, and its numbers have the paths
+    "balancer/stiffness" beside "couplings/0/stiffness". With one actuator or more the control has
+    one entry for each, in the order of `system.actuator_names`, and no others. To remove them:
     `dataclasses.replace(system, couplings=(), actuators=())`.
 
     Raises `ModelError` for faults of numbers, path and law (the method `problems` of a class), and
     for a part that does not fit the system (`incompatibilities`): an unknown body or joint (with
     the nearest known one), a stop at a joint without limits, a second force of one class at a
-    joint, an actuator's name that is taken.
+    joint, a name that is taken.
 
     >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=1.0)])
-    >>> spring = dl.Spring([(None, (-1, 0, 0)), ("cart", (0, 0, 0))], 100.0, rest_length=1.0)
-    >>> system = dl.attach(cart, spring, dl.Motor("cart", max_torque=5.0))
-    >>> float(system.couplings[0].stiffness), system.actuator_names
+    >>> path = [(None, (-1, 0, 0)), ("cart", (0, 0, 0))]
+    >>> buffer, motor = dl.Spring(path, 100.0, 1.0, name="buffer"), dl.Motor("cart", max_torque=5.0)
+    >>> system = dl.attach(cart, buffer, motor)
+    >>> float(system.coupling("buffer").stiffness), system.actuator_names
     (100.0, ('cart',))
     """
     for coupling in couplings:
@@ -52,7 +56,15 @@ def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> S
 def _attached(system: System, coupling: Coupling | JointCoupling | Actuator) -> System:
     group = "actuators" if isinstance(coupling, Actuator) else "couplings"
     there = getattr(system, group)
-    for fault in coupling.incompatibilities(system, there) or coupling.problems():
+    faults = coupling.incompatibilities(system, there) or _name_faults(system, coupling)
+    for fault in faults or coupling.problems():
         raise ModelError(f"{system.name}: {group[:-1]} {len(there)}, {coupling}: {fault}")
     added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), coupling)
     return replace(system, **{group: (*there, added)})
+
+
+def _name_faults(system: System, part: Coupling | JointCoupling | Actuator) -> list[str]:
+    if not isinstance(part, Actuator):
+        return name_faults(system, part.name)
+    taken = part.label in coupling_names(system)
+    return ["its name is that of a coupling already; give it another"] if taken else []

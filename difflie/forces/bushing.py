@@ -35,7 +35,7 @@ class Bushing(Coupling):
     the frames. first_rotation, second_rotation (3,): rotation vectors in rad, the frames'
     orientations in their bodies. stiffness K and damping C: symmetric, without negative eigenvalue,
     the angular part first. The mount is unloaded where the frames coincide. |theta| is at most pi:
-    at half a turn the moment jumps, and derivatives are those of one side.
+    at half a turn the moment jumps, and derivatives are those of one side. name: as of `Coupling`.
     """
 
     needs: ClassVar[str] = "two points"

@@ -34,7 +34,8 @@ class Contact(Compliance, Coupling):
     """Contacts of the body at the first point of the path with the bodies at its m other points.
 
     stiffness k in N/m^p, exponent p (1 or more: 1 is linear, 3/2 is Hertz), dissipation d in s/m,
-    friction coefficient mu, slip_velocity vs in m/s, smoothing eps in m, all scalars.
+    friction coefficient mu, slip_velocity vs in m/s, smoothing eps in m, all scalars. name: as of
+    `Coupling`.
     """
 
     exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)

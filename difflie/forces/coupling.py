@@ -31,6 +31,7 @@ from ..system.protocols import ForceElement
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import format_value, nearest
+from .named import Named, title
 from .path import Path
 
 # The fewest and the most points of a path.
@@ -43,12 +44,13 @@ _POINTS = {
 
 
 @renamed(faults="problems", misfits="incompatibilities")
-class Coupling(eqx.Module):
+class Coupling(Named):
     """Forces and moments on bodies: a path, and a law for the wrenches at its n points.
 
-    Its numbers are fields whose converter is `number`. needs: how many points the path must have:
-    "one point", "two points", "one point or more", or "two points or more". A coupling with a
-    potential defines `energy`.
+    name: by which its numbers have paths, "name/stiffness", and `System.coupling` finds it; None
+    for none. Its numbers are fields whose converter is `number`. needs: how many points the path
+    must have: "one point", "two points", "one point or more", or "two points or more". A coupling
+    with a potential defines `energy`.
     """
 
     needs: ClassVar[str] = "two points or more"
@@ -123,11 +125,14 @@ class Coupling(eqx.Module):
         """
 
     def __str__(self) -> str:
-        return f"{type(self).__name__} ({self.path})"
+        return f"{title(self)} ({self.path})"
 
 
 class Conservative(Coupling):
-    """A coupling given by its potential `energy`; its wrenches are minus the gradient."""
+    """A coupling given by its potential `energy`; its wrenches are minus the gradient.
+
+    name: as of `Coupling`.
+    """
 
     @abc.abstractmethod
     def energy(self, frames: Transform) -> Float[Array, ""]:
@@ -146,7 +151,10 @@ class Conservative(Coupling):
 
 
 class PointCoupling(Coupling):
-    """A coupling of forces without moments, which depend on the motion of its n points only."""
+    """A coupling of forces without moments, which depend on the motion of its n points only.
+
+    name: as of `Coupling`.
+    """
 
     @abc.abstractmethod
     def forces(self, frames: Transform, velocities: Vector) -> Vector:

@@ -18,6 +18,7 @@ from ..system.topology import Topology
 from ..system.validation import ModelError, nearest
 from .at_joint import AtJoint, JointCoupling
 from .compliance import Compliance
+from .named import title
 
 
 class JointDrag(AtJoint, JointCoupling):
@@ -29,7 +30,7 @@ class JointDrag(AtJoint, JointCoupling):
     `friction_velocity` v0, as Coulomb friction is. drag in N m s^2 or N s^2/m^2, a scalar: half the
     fluid's density times a drag coefficient, times the area's third moment about the axis (or the
     area). It always dissipates. Where a joint carries another, only the rate between the two
-    counts. Batchelor 1967, chapter 5.
+    counts. name: as of `Coupling`. Batchelor 1967, chapter 5.
     """
 
     joint: str = eqx.field(static=True)
@@ -53,7 +54,8 @@ class Stribeck(AtJoint, JointCoupling):
     velocity exceeds that at high speed. v_s = stribeck_velocity in rad/s or m/s, over which it
     fades; both are scalars. v0 is the joint's own `friction_velocity`, over which its Coulomb
     friction rises, so that both are one curve. It always dissipates. Where v0 is not well below v_s
-    the peak is less than breakaway. Armstrong-Hélouvry, Dupont and Canudas de Wit 1994, section 2.
+    the peak is less than breakaway. name: as of `Coupling`. Armstrong-Hélouvry, Dupont and Canudas
+    de Wit 1994, section 2.
     """
 
     joint: str = eqx.field(static=True)
@@ -85,7 +87,7 @@ class JointStop(Compliance, JointCoupling):
     stiffness k in N m/rad^p or N/m^p, a scalar. joints: their names, or None for all that have a
     limit; the limits are the leaves `lower` and `upper` of `system.joints`, and an infinite limit
     has no stop. exponent p (1 or more), dissipation d in s/rad or s/m, smoothing eps in rad or m,
-    scalars. Attach further JointStops for joints with other numbers.
+    scalars. name: as of `Coupling`. Attach further JointStops for joints with other numbers.
     """
 
     stiffness: jax.Array = eqx.field(converter=number(unit="N m/rad^p or N/m^p", nonnegative=True))
@@ -143,4 +145,4 @@ class JointStop(Compliance, JointCoupling):
 
     def __str__(self) -> str:
         which = "all joints" if self.joints is None else ", ".join(map(repr, self.joints))
-        return f"JointStop ({which})"
+        return f"{title(self)} ({which})"

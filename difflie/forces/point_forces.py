@@ -19,6 +19,7 @@ class PointForce(PointCoupling):
     """A constant force (3,) in N, in world coordinates, at a point of a body.
 
     path: one pair (body, point (3,) in m in its frame). It counts as an input and not in `energy`.
+    name: as of `Coupling`.
     """
 
     needs: ClassVar[str] = "one point"
@@ -33,7 +34,8 @@ class PointForce(PointCoupling):
 class FollowerForce(PointCoupling):
     """A force (3,) in N that turns with the body it acts on, such as a thruster's.
 
-    path: one pair (body, point (3,) in m in its frame); force in body coordinates.
+    path: one pair (body, point (3,) in m in its frame); force in body coordinates. name: as of
+    `Coupling`.
     """
 
     needs: ClassVar[str] = "one point"
@@ -53,7 +55,8 @@ class PointFriction(PointCoupling):
     path: one pair (body, point (3,) in m in its frame). friction in N and friction_velocity in m/s
     are scalars. It is the `frictionloss` of MuJoCo's free joints, smoothed as `Joint.friction` is.
     It does not turn with the body, but does depend on the directions of the world's axes: motion
-    along the diagonal of two axes meets 1.41 times the friction. It always dissipates.
+    along the diagonal of two axes meets 1.41 times the friction. It always dissipates. name: as of
+    `Coupling`.
     """
 
     needs: ClassVar[str] = "one point"

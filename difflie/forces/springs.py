@@ -33,7 +33,8 @@ from .path import Path, as_path, inverse, pulled, segments
 class Elastic(PointCoupling):
     """A spring: potential(y) in J of the length y of its path, and its derivative tension(y).
 
-    Both are elementwise in y, in m; tensions are in N. path as of `Path`.
+    Both are elementwise in y, in m; tensions are in N. path as of `Path`, name as of
+    `Coupling`.
     """
 
     @abc.abstractmethod

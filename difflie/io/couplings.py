@@ -9,6 +9,7 @@ The table of a force has the name of its class:
     ]
     axis = [0.0, 0.0, 1.0]
     stiffness = 20.0                  # in SI units, as the field declares
+    name = "balancer"                 # or none; its numbers have paths "balancer/stiffness"
 
     [[thruster]]                      # difflie.Thruster, along an axis of a body
     axis = {body = "hull", position = [0.0, 0.0, -0.3], direction = [0.0, 0.0, 1.0]}

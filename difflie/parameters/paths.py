@@ -3,13 +3,13 @@
 The path of a number is "owner/leaf". The owner is a body, with a leaf of `system.bodies`; a joint,
 with a leaf of `system.joints` or of a part at this joint (`Stribeck`, `Encoder`); or an actuator or
 another sensor, with one of its numbers, "jet/lag", "jet/axis/direction" or "imu/bias". "gravity"
-has no owner. Other couplings and constraints have no names and are counted:
-"couplings/0/stiffness", "constraints/1/first/position". A joint with several degrees of freedom has
-one number for each, "ball/damping[2]". "body/inertial" is mass, centre of mass and inertia
-together. Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in
-"/inertial" selects that, and only one that ends in "/com_z" that entry of "body/com". Patterns skip
-the numbers of bodies without mass, such as the frame of a tool, which have no effect; their whole
-paths select these.
+has no owner. Couplings and constraints are counted, "couplings/0/stiffness",
+"constraints/1/first/position"; a coupling with a name has the path "balancer/stiffness", and the
+counted one selects it, too. A joint with several degrees of freedom has one number for each,
+"ball/damping[2]". "body/inertial" is mass, centre of mass and inertia together. Patterns are those
+of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial" selects that, and only
+one that ends in "/com_z" that entry of "body/com". Patterns skip the numbers of bodies without
+mass, such as the frame of a tool, which have no effect; their whole paths select these.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ _LONGEST = 200
 class Entry:
     """One value of a system: its array, the index in it (None for all of it), and its name.
 
-    owner and leaf make its path; suffix is the index of the dof at a joint with several.
+    owner and leaf make its path; suffix is the index of the dof at a joint with several. alias: the
+    path that it would have without the name of its coupling; "" for no other.
     """
 
     place: Place
@@ -139,6 +140,7 @@ class Entry:
     owner: str
     leaf: str
     suffix: str = ""
+    alias: str = ""
 
     @property
     def path(self) -> str:
@@ -158,7 +160,7 @@ class Entry:
         part = self.place == INERTIAL or self.place in COM
         if part and not pattern.endswith("/" + self.leaf):
             return False
-        paths = self.path, named(self.owner, self.leaf)
+        paths = [self.path, named(self.owner, self.leaf), *([self.alias] if self.alias else [])]
         return pattern in paths or any(fnmatchcase(path, pattern) for path in paths)
 
 
@@ -191,14 +193,17 @@ def entries(system: System) -> list[Entry]:
     for group in GROUPS:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(_key(k) for k in keys)
-            of = getattr(system, group)[place[0]]
+            of: Any = getattr(system, group)[place[0]]
+            leaf, inner = str(place[-1]), [str(p) for p in place[1:-1] if p != "quantity"]
             owner = "/".join(map(str, (group, *place[:-1])))
             if isinstance(of, AtJoint):
                 owner = of.joint
             elif hasattr(of, "label"):
-                inner = (name for name in place[1:-1] if name != "quantity")
-                owner = "/".join(map(str, (of.label, *inner)))
-            values.append(Entry((group, *place), None, owner, str(place[-1])))
+                owner = "/".join((of.label, *inner))
+            name, alias = getattr(of, "name", None) if group == "couplings" else None, ""
+            if name is not None:
+                owner, alias = "/".join((name, *inner)), named(owner, leaf)
+            values.append(Entry((group, *place), None, owner, leaf, alias=alias))
     return values
 
 
@@ -238,7 +243,7 @@ def select(system: System, pattern: str) -> list[Entry]:
     known = entries(system)
     matching = [entry for entry in known if entry.matches(pattern)]
     if not matching:
-        paths = [entry.path for entry in known]
+        paths = [path for entry in known for path in (entry.path, entry.alias) if path]
         near = difflib.get_close_matches(pattern[:_LONGEST], paths, 1, cutoff=0)
         raise ValueError(
             f"{system.name}: no parameter matches {format_value(pattern)}; the nearest is "
@@ -287,9 +292,10 @@ def unit(system: System, entry: Entry) -> str:
         return sensor.unit(system)
     t, declared = system.topology, about(system, entry.place).unit
     angular, _, linear = declared.partition(" or ")
-    if not linear or entry.owner not in t.joints:
+    joint = entry.alias.rpartition("/")[0] or entry.owner
+    if not linear or joint not in t.joints:
         return declared
-    units = [UNITS[kind] for kind in t.kinds[t.joints.index(entry.owner)]]
+    units = [UNITS[kind] for kind in t.kinds[t.joints.index(joint)]]
     meant = {units[int(entry.suffix[1:-1])]} if entry.suffix else set(units)
     if len(meant) != 1:
         return declared

@@ -18,6 +18,11 @@ from .topology import Topology
 class ForceElement(Protocol):
     """A force between bodies or at joints, which depends on the motion alone."""
 
+    @property
+    def name(self) -> str | None:
+        """Its name; None without one."""
+        ...
+
     def problems(self) -> list[str]:
         """The faults of its numbers and its law, each with the fix."""
         ...

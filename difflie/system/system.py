@@ -19,7 +19,7 @@ from .frozen import frozen, is_frozen, unfreeze
 from .protocols import ActuatorElement, ConstraintElement, ForceElement, SensorElement
 from .shown import system_html, system_text
 from .topology import Topology
-from .validation import ModelError, format_value, real_numbers
+from .validation import ModelError, format_value, nearest, real_numbers
 
 
 class Bodies(eqx.Module):
@@ -152,6 +152,18 @@ class System(eqx.Module):
     def actuator_names(self) -> tuple[str, ...]:
         """The actuators in the order of a control; empty if that is the generalised force."""
         return tuple(a.label for a in self.actuators)
+
+    def coupling(self, name: str) -> Any:
+        """The coupling that was attached with this name, see `difflie.attach`.
+
+        Raises ValueError for an unknown name, with the nearest one.
+        """
+        for coupling in self.couplings:
+            if coupling.name == name:
+                return coupling
+        known = [c.name for c in self.couplings if c.name is not None]
+        near = nearest(str(name), known) or f"; named are {', '.join(known) or 'none'}"
+        raise ValueError(f"{self.name}: no coupling is named {format_value(name)}{near}")
 
     @property
     def body_names(self) -> tuple[str, ...]:

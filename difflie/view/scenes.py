@@ -5,6 +5,7 @@ Bodies without shapes are the solid ellipsoids that have their mass and inertia.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -278,12 +279,12 @@ def _measured(system: System, q: jax.Array, v: jax.Array, impulses: jax.Array | 
     """All that is measured, in one compiled program."""
     strands = {}
     contacts = {}
+    taken = [coupling.name for coupling in system.couplings]
     for coupling in system.couplings:
         named = strands if isinstance(coupling, PointCoupling) else contacts
         if isinstance(coupling, PointCoupling | Contact) and len(coupling.path.bodies) > 1:
-            kind = type(coupling).__name__
-            count = sum(key.split(" ")[0] == kind for key in (*strands, *contacts)) + 1
-            named[f"{kind} {count}"] = coupling
+            free = _counted(coupling, {*strands, *contacts, *taken})
+            named[coupling.name or free] = coupling
 
     def at(q: jax.Array, v: jax.Array, impulses: jax.Array | None) -> _Seen:
         tree = Tree.of(system)
@@ -301,6 +302,12 @@ def _measured(system: System, q: jax.Array, v: jax.Array, impulses: jax.Array | 
         )
 
     return jax.vmap(at)(q, v, impulses)
+
+
+def _counted(coupling: Any, taken: set[Any]) -> str:
+    """The first name that is free of those of a coupling without one, such as "Spring 1"."""
+    names = (f"{type(coupling).__name__} {n}" for n in itertools.count(1))
+    return next(name for name in names if name not in taken)
 
 
 def _impulses(run: Any, count: int) -> jax.Array | None:

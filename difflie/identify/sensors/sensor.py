@@ -189,6 +189,7 @@ class Sensor(eqx.Module):
             ("a joint", t.joints),
             ("a body", t.bodies),
             ("an actuator", system.actuator_names),
+            ("a coupling", [c.name for c in system.couplings]),
             ("a sensor", [s.name for s in there if isinstance(s, Sensor)]),
             ("something else", _TAKEN),
         ):
