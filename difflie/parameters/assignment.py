@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
+from ..system.checks import possible_moments
 from ..system.fields import Number
 from ..system.system import System
 from ..system.validation import format_value
-from .paths import INERTIAL, Entry, Places, about, read, select, shape_of, write
+from .paths import INERTIA, INERTIAL, Entry, Places, about, read, select, shape_of, write
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +68,7 @@ def assignment(system: System, path: str, factor: bool = False) -> Assignment:
     if any(entry.place == INERTIAL for entry in entries):
         raise ValueError(
             f"{system.name}: {format_value(path)} is a mass, a centre of mass and an inertia; vary "
-            "mass, com_x and the others, or inertia by a factor"
+            "mass, com_x, I_xx and the others, or inertia by a factor"
         )
     for entry in entries:
         shape = shape_of(system, entry.place)
@@ -79,6 +82,39 @@ def assignment(system: System, path: str, factor: bool = False) -> Assignment:
     with jax.ensure_compile_time_eval():
         values = tuple(np.asarray(read(system, _places(entry))) for entry in entries)
     return Assignment(path, entries, factor, fields, values)
+
+
+def inconsistent_inertias(
+    system: System, assignments: Sequence[Assignment], rows: NDArray
+) -> dict[int, str]:
+    """Which rows (k, n) of values of n assignments give a body an inertia that none has, and why.
+
+    Of bodies of whose inertias single entries are assigned. As where bodies are built, each
+    principal moment must be at most the sum of the others.
+    """
+    touched = {e.index: e.owner for a in assignments for e in a.entries if e.place in INERTIA}
+    found: dict[int, str] = {}
+    for body, name in touched.items():
+        with jax.ensure_compile_time_eval():
+            given = np.asarray(system.bodies.inertia[body], float)
+        inertia = np.broadcast_to((given + given.T) / 2, (len(rows), 3, 3)).copy()
+        for assigned, values in zip(assignments, rows.T, strict=True):
+            for place in (e.place for e in assigned.entries if e.index == body):
+                if place == ("bodies", "inertia"):
+                    inertia *= values[:, None, None]
+                elif place in INERTIA:
+                    i, j = INERTIA[place]
+                    new = inertia[:, i, j] * values if assigned.factor else values
+                    inertia[:, i, j] = inertia[:, j, i] = new
+        finite = np.isfinite(inertia).all(axis=(1, 2))
+        a, b, c = np.linalg.eigvalsh(np.where(finite[:, None, None], inertia, 0)).T
+        for k in np.flatnonzero(finite & ~possible_moments(a, b, c)):
+            found.setdefault(
+                int(k),
+                f"no rigid body has the principal moments of inertia {a[k]:.4g}, {b[k]:.4g}, "
+                f"{c[k]:.4g} kg m^2 of {name!r}: each must be at most the sum of the others",
+            )
+    return found
 
 
 def _places(entry: Entry) -> Places:

@@ -8,8 +8,11 @@ has no owner. Couplings and constraints are counted, "couplings/0/stiffness",
 counted one selects it, too. A joint with several degrees of freedom has one number for each,
 "ball/damping[2]". "body/inertial" is mass, centre of mass and inertia together. Patterns are those
 of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial" selects that, and only
-one that ends in "/com_z" that entry of "body/com". Patterns skip the numbers of bodies without
-mass, such as the frame of a tool, which have no effect; their whole paths select these.
+one that ends in "/com_z" or "/I_xy" that entry of "body/com" or of "body/inertia", which is about
+the centre of mass, in the axes of the body's frame. I_xy is the entry of the matrix, and its mirror
+image with it. One entry alone may leave the inertias that rigid bodies have; "body/inertia" does
+not. Patterns skip the numbers of bodies without mass, such as the frame of a tool, which have no
+effect; their whole paths select these.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..forces.at_joint import AtJoint
-from ..system.fields import PLAIN, Number, declared
+from ..system.fields import PLAIN, Number, declared, number
 from ..system.frozen import is_frozen
 from ..system.joints import UNITS
 from ..system.system import Bodies, Joints, System
@@ -43,6 +46,10 @@ Places = tuple[tuple[Place, tuple[int, ...]], ...]
 INERTIAL: Place = ("bodies", "inertial")
 # Single numbers of the centre of mass.
 COM: dict[Place, int] = {("bodies", f"com_{axis}"): k for k, axis in enumerate("xyz")}
+# Single numbers of the inertia.
+INERTIA: dict[Place, tuple[int, int]] = {
+    ("bodies", f"I_{'xyz'[i]}{'xyz'[j]}"): (i, j) for i in range(3) for j in range(i, 3)
+}
 GROUPS = "couplings", "constraints", "sensors", "actuators"
 BODY = tuple(f.name for f in fields(Bodies))
 
@@ -68,6 +75,9 @@ def about(system: System, place: Place) -> Number:
         return Number(kind="inertial")
     if place in COM:
         return declared(Bodies)["com"]
+    if place in INERTIA:
+        i, j = INERTIA[place]
+        return number(unit="kg m^2", nonnegative=i == j)
     if place[:2] == ("joints", "numbers"):
         joint = next(j for j in system.topology.types if j.type_name() == place[2])
         return declared(type(joint)).get(str(place[3]), PLAIN)
@@ -77,8 +87,9 @@ def about(system: System, place: Place) -> Number:
 
 
 def shape_of(system: System, place: Place) -> tuple[int, ...]:
-    """The shape of the array at a place; () for inertial parameters and entries of the com."""
-    return () if place == INERTIAL or place in COM else _leaf(system, place).shape
+    """The shape of the array at a place; () for inertial parameters and for single entries."""
+    single = place == INERTIAL or place in COM or place in INERTIA
+    return () if single else _leaf(system, place).shape
 
 
 def kind(system: System, place: Place) -> Any:
@@ -98,6 +109,9 @@ def _read(system: System, place: Place, index: tuple[int, ...]) -> jax.Array:
         return jnp.concatenate((b.mass[at, None], b.com[at], six), axis=-1)
     if place in COM:
         return system.bodies.com[np.array(index), COM[place]]
+    if place in INERTIA:
+        at, (i, j), inertia = np.array(index), INERTIA[place], system.bodies.inertia
+        return (inertia[at, i, j] + inertia[at, j, i]) / 2
     array = _leaf(system, place)
     return array[np.array(index)] if index else array[None]
 
@@ -111,6 +125,10 @@ def _write(system: System, place: Place, index: tuple[int, ...], values: jax.Arr
     if place in COM:
         com = system.bodies.com.at[np.array(index), COM[place]].set(values)
         return eqx.tree_at(lambda s: s.bodies.com, system, com)
+    if place in INERTIA:
+        at, (i, j), inertia = np.array(index), INERTIA[place], system.bodies.inertia
+        inertia = inertia.at[at, i, j].set(values).at[at, j, i].set(values)
+        return eqx.tree_at(lambda s: s.bodies.inertia, system, inertia)
     new = _leaf(system, place).at[np.array(index)].set(values) if index else values[0]
     return eqx.tree_at(lambda s: _leaf(s, place), system, new)
 
@@ -150,14 +168,15 @@ class Entry:
     def parts(self) -> frozenset[tuple[Place, int | None]]:
         """The array entries that it consists of."""
         if self.place == INERTIAL:
-            others = (("bodies", name) for name in BODY if name != "com")
-            return frozenset((place, self.index) for place in (*others, *COM))
+            return frozenset((place, self.index) for place in (("bodies", "mass"), *COM, *INERTIA))
         if self.place == ("bodies", "com"):
             return frozenset((place, self.index) for place in COM)
+        if self.place == ("bodies", "inertia"):
+            return frozenset((place, self.index) for place in INERTIA)
         return frozenset({(self.place, self.index)})
 
     def matches(self, pattern: str) -> bool:
-        part = self.place == INERTIAL or self.place in COM
+        part = self.place == INERTIAL or self.place in COM or self.place in INERTIA
         if part and not pattern.endswith("/" + self.leaf):
             return False
         paths = [self.path, named(self.owner, self.leaf), *([self.alias] if self.alias else [])]
@@ -175,7 +194,7 @@ def entries(system: System) -> list[Entry]:
     values = [
         Entry(("bodies", leaf), b, name, leaf)
         for b, name in enumerate(t.bodies)
-        for leaf in (*BODY, "inertial", *(str(place[1]) for place in COM))
+        for leaf in (*BODY, "inertial", *(str(place[1]) for place in (*COM, *INERTIA)))
     ]
     for b, name in enumerate(t.joints):
         values += [Entry(("joints", leaf), b, name, leaf) for leaf in ("position", "rotation")]
@@ -262,7 +281,8 @@ def _counts(system: System, entry: Entry) -> bool:
         return True
     if np.asarray(b.mass)[k] != 0:
         return True
-    return entry.leaf == "inertia" and bool(np.any(np.asarray(b.inertia)[k]))
+    turning = entry.leaf == "inertia" or entry.place in INERTIA
+    return turning and bool(np.any(np.asarray(b.inertia)[k]))
 
 
 def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:

@@ -10,9 +10,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from ..integrators import RKMK4, Method
-from ..parameters.assignment import Assignment, assignment
+from ..parameters.assignment import Assignment, assignment, inconsistent_inertias
 from ..quantities import Reduction
 from ..simulate import Result, Trajectory, simulate
 from ..simulate.result import NEVER
@@ -31,7 +32,8 @@ class Motions:
 
     The names are paths of numbers of the system (see `difflie.parameters.paths`; a pattern sets all
     that match), "q0/JOINT" and "v0/JOINT" for the initial state of a joint with one coordinate,
-    "dt", and "control/FIELD" for a field of a control that is an Equinox module. relative: the
+    "dt", and "control/FIELD" for a field of a control that is an Equinox module. Rows in which
+    entries such as "hull/I_xx" make an inertia that no rigid body has are refused. relative: the
     names whose numbers are factors of those of the machine, instead of values.
 
     q0 (nq,), v0 (nv,): by default the neutral state. dt, steps or duration, method, control, until:
@@ -116,6 +118,12 @@ class Motions:
             return ""
         return self._assignment(name).fault(value)
 
+    def row_faults(self, names: Sequence[str], rows: NDArray) -> dict[int, str]:
+        """What is wrong with the numbers of these names in rows (k, n) together, by row."""
+        own = [k for k, name in enumerate(names) if self._is_of_system(name)]
+        assignments = [self._assignment(names[k]) for k in own]
+        return inconsistent_inertias(self.system, assignments, rows[:, own])
+
     def unit(self, name: str) -> str:
         """The SI unit of a number; "" for factors."""
         owner, _, leaf = name.partition("/")
@@ -137,6 +145,9 @@ class Motions:
             return ()
         labels = tuple(reduction.labels(self.system))
         return labels or ((("", reduction.unit),) if reduction.unit else ())
+
+    def _is_of_system(self, name: str) -> bool:
+        return name != "dt" and name.partition("/")[0] not in (*_STATE, "control")
 
     def _assignment(self, name: str) -> Assignment:
         if name not in self._assignments:

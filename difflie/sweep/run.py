@@ -285,6 +285,9 @@ def _refused(variants: Variants, rows: NDArray) -> dict[int, str]:
         for k, value in enumerate(column):
             if said := fault(name, float(value)):
                 found.setdefault(k, f"{_named(variants.names, rows[k])}: {said}")
+    together = getattr(variants.function, "row_faults", lambda names, rows: {})
+    for k, said in together(variants.names, rows).items():
+        found.setdefault(k, f"{_named(variants.names, rows[k])}: {said}")
     return found
 
 

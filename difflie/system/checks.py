@@ -418,8 +418,13 @@ def _inertia_warnings(body: Body, where: str) -> Iterator[str]:
     if not np.allclose(inertia, inertia.T, atol=1e-12 + 1e-9 * np.abs(inertia).max()):
         yield f"{where}: the inertia is not symmetric; its symmetric part is used"
     a, b, c = np.linalg.eigvalsh((inertia + inertia.T) / 2)
-    if a + b < c * (1 - 1e-6) - 1e-12 or a < -1e-12:
+    if not possible_moments(a, b, c):
         yield (
             f"{where}: no rigid body has the principal moments of inertia {a:.4g}, {b:.4g}, "
             f"{c:.4g} kg m^2: each must be at most the sum of the others (triangle inequality)"
         )
+
+
+def possible_moments(a: Any, b: Any, c: Any) -> Any:
+    """Whether bodies can have the principal moments of inertia a <= b <= c (...) in kg m^2."""
+    return (a + b >= c * (1 - 1e-6) - 1e-12) & (a >= -1e-12)

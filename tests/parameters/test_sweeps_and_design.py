@@ -91,6 +91,26 @@ def test_values_by_name():
     assert single.with_values(values).bodies.mass.dtype == "float32"
 
 
+def test_entries_of_an_inertia_have_paths():
+    """By the names of identified ones, both mirror images at once, with gradients; none twice."""
+    parameters = dl.Parameters(ARM, ["link1/I_xy", "link2/I_zz"])
+    assert parameters.names == ("link1/I_xy", "link2/I_zz")
+    assert parameters.units == ("kg m^2", "kg m^2")
+    assert parameters.names[0] in dl.Parameters(ARM, ["link1/inertia"]).names
+    np.testing.assert_array_equal(parameters.initial, [0.0, 0.04])
+    made = parameters.with_values([0.001, 0.05])
+    expected = [[0.02, 0.001, 0.0], [0.001, 0.03, 0.0], [0.0, 0.0, 0.04]]
+    np.testing.assert_allclose(made.bodies.inertia[1], expected, rtol=1e-15)
+    slope = jax.grad(lambda x: parameters.with_values(x).bodies.inertia[1].sum())(jnp.zeros(2))
+    np.testing.assert_array_equal(slope, [2.0, 0.0])
+    with pytest.raises(ValueError, match="'link1/inertia' shares a part with 'link1/I_xy'"):
+        dl.Parameters(ARM, ["link1/inertia", "link1/I_xy"])
+    with pytest.raises(ValueError, match="link2/I_zz is -1; it must be at least 0 kg m"):
+        parameters.with_values([0.0, -1.0])
+    everything = dl.Parameters(ARM, ["link1/*"])
+    assert not [name for name in everything.names if everything.names.count(name) > 1]
+
+
 def test_bounds_belong_to_the_values():
     bounded = dl.Parameter("link1/mass", bounds=(1.0, 4.0))
     parameters = dl.Parameters(ARM, ["link0/mass", bounded, dl.Parameter("payload/com")])

@@ -278,6 +278,51 @@ def test_wrong_numbers_are_refused(design, said):
         dl.sweep(SWINGS, design)
 
 
+BALL = dl.chain(
+    [
+        dl.Body(
+            name="hull", joint=dl.Spherical(), mass=1.0, com=(0, 0, 0.1), inertia=np.diag([2, 3, 4])
+        )
+    ]
+)
+SPINS = dl.Motions(
+    BALL,
+    {"end": dq.Final(dq.Velocities())},
+    v0=(0.3, -0.2, 0.5),
+    dt=1e-2,
+    steps=10,
+    relative=("hull/inertia",),
+)
+
+
+def test_entries_of_an_inertia_are_swept():
+    """Guards that both mirror images are set, the unit, and inertias that no body has, by row."""
+    design = dl.Listed({"hull/I_xx": [2.0, 6.9, 7.1, 5.0], "hull/I_xy": [0.5, 0.0, 0.0, 9.0]})
+    table = dl.sweep(SPINS, design)
+    assert table["hull/I_xx"].attrs["units"] == "kg m^2"
+    assert table.status.values.tolist() == ["done", "done", "refused", "refused"]
+    inertia = jnp.asarray([[[2.0, 0.5, 0.0], [0.5, 3.0, 0.0], [0.0, 0.0, 4.0]]])
+    start = BALL.neutral(), jnp.asarray(SPINS.v0)
+    run = dl.simulate(BALL.replace(inertia=inertia), *start, dt=1e-2, steps=10)
+    ends = [float(table[name][0]) for name in table if name.startswith("end")]
+    np.testing.assert_allclose(ends, run.v[-1], rtol=0, atol=1e-12)
+
+
+def test_why_an_inertia_is_refused(tmp_path):
+    """Guards the body, its principal moments and factors; others of one row count together."""
+    together = dl.Listed({"hull/inertia": [1.0, 0.5], "hull/I_zz": [5.0, 5.0]})
+    table = dl.sweep(SPINS, together, tmp_path / "store")
+    assert table.status.values.tolist() == ["done", "refused"]
+    assert failures(tmp_path / "store")[1] == (
+        "hull/inertia = 0.5, hull/I_zz = 5: no rigid body has the principal moments of inertia 1, "
+        "1.5, 5 kg m^2 of 'hull': each must be at most the sum of the others"
+    )
+    with pytest.raises(ValueError, match=r"hull/I_zz is -1.0 kg m\^2; it must not be negative"):
+        dl.sweep(SPINS, dl.Grid({"hull/I_zz": [-1.0, 4.0]}))
+    with pytest.raises(ValueError, match=r"vary mass, com_x, I_xx and the others, or inertia by a"):
+        dl.sweep(SPINS, dl.Grid({"hull/inertial": [1.0]}))
+
+
 def test_motions_last_a_duration():
     """Guards that it is the number of steps, and that dt cannot be varied beside it."""
     kept = {"end": dq.Final(dq.Velocities())}
