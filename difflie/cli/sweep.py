@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
@@ -13,7 +13,7 @@ import tyro
 from ..io.loading import located
 from ..io.modules import code_allowed
 from ..io.results import Results, machine
-from ..sweep import Dask, Engine
+from ..sweep import Dask, Engine, Statistics, statistics
 from ..sweep import sweep as run
 from ..sweep.chunks import Estimate, estimate
 from ..sweep.files import SweepFile, design_of, function_of, read_sweep
@@ -28,13 +28,22 @@ from .output import check_outputs, console, say, write_results
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnEnds(Results):
-    """Of a column its unit, how many rows are finite, and the ends and the median of these."""
+    """Of a column its unit, how many rows count, and their ends and statistics.
+
+    These are rows that are done with finite values; left_out: how many do not count, by the reason.
+    Of a column with several entries in each row only the ends are there.
+    """
 
     unit: str
     finite: int
     least: float
     median: float
     greatest: float
+    mean: float
+    deviation: float
+    p5: float
+    p95: float
+    left_out: dict[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,17 +147,7 @@ def run_file(
     columns = {}
     for name, x in data.data_vars.items():
         if x.dtype.kind == "f":
-            there = x.values[np.isfinite(x.values)]
-            least, median, greatest = (
-                np.quantile(there, (0, 0.5, 1)).tolist() if there.size else 3 * [np.nan]
-            )
-            columns[str(name)] = ColumnEnds(
-                unit=str(x.attrs.get("units", "")),
-                finite=int(there.size),
-                least=least,
-                median=median,
-                greatest=greatest,
-            )
+            columns[str(name)] = column_ends(statistics(data, str(name)))
     results = SweepResults(
         name=config.path.stem,
         rows={str(w): int(c) for w, c in zip(words, counts, strict=True)},
@@ -157,6 +156,27 @@ def run_file(
         machine=machine(),
     )
     return results, report
+
+
+def column_ends(x: Statistics) -> ColumnEnds:
+    """The statistics of a column as JSON has them."""
+    single = np.ndim(x.mean) == 0
+
+    def of_one(value: Any) -> float:
+        return value if single else np.nan
+
+    return ColumnEnds(
+        unit=x.unit,
+        finite=x.rows,
+        least=float(np.min(x.least)) if np.size(x.least) else np.nan,
+        median=of_one(x.percentiles[50.0]),
+        greatest=float(np.max(x.greatest)) if np.size(x.greatest) else np.nan,
+        mean=of_one(x.mean),
+        deviation=of_one(x.deviation),
+        p5=of_one(x.percentiles[5.0]),
+        p95=of_one(x.percentiles[95.0]),
+        left_out={word: len(rows) for word, rows in x.left_out.items()},
+    )
 
 
 def estimated(config: SweepFile) -> Estimate:

@@ -3,8 +3,8 @@
 `design.py` and `samples.py`: which values; `motions.py`: what is computed by default;
 `variants.py`: how it is computed for many rows; `store.py`: how it is kept, and `places.py` where;
 `run.py`: the loop of all this; `cluster.py` and `worker.py`: the workers of a Dask cluster;
-`program.py`: one program in several processes; `sensitivity.py`, `summary.py` and `report.py`: what
-it comes to.
+`program.py`: one program in several processes; `statistics.py`, `sensitivity.py`, `summary.py` and
+`report.py`: what it comes to.
 """
 
 from ..deprecated import names_of
@@ -32,6 +32,8 @@ from .samples import Uniform as Uniform
 from .sensitivity import Indices as Indices
 from .sensitivity import Sensitivity as Sensitivity
 from .sensitivity import sensitivity as sensitivity
+from .statistics import Statistics as Statistics
+from .statistics import statistics as statistics
 from .store_location import StoreError as StoreError
 
 __getattr__ = names_of(__name__)

@@ -26,6 +26,7 @@ from ..view.sweep import (
 from .design import Design, Listed, Product
 from .samples import Drawn
 from .sensitivity import Sensitivity
+from .statistics import INFINITE, PERCENTILES, Statistics, rows_text
 from .store import Store
 from .summary import Summary, influence, influence_sentence
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 # How much is shown; what is left out is said.
 _NUMBERS, _OUTPUTS, _LINES, _HISTOGRAMS, _ANALYSED = 12, 6, 4, 12, 40
 _FAILURES = 5
+_LEVELS = [{50.0: "median"}.get(p, f"{p:g} %") for p in PERCENTILES]
 
 Known = Mapping[str, tuple[Sensitivity, NDArray]]
 
@@ -286,27 +288,44 @@ def _left_out(
 
 
 def _tables(summary: Summary, known: Known) -> Iterator[Section]:
-    """The outputs with their ends, the rows where these are, and the indices."""
-    ends = {name: summary.ends(name) for name in summary.real}
-    said = ["Of rows that are done; values that are not finite are left out."]
+    """The outputs with their statistics, the rows where their ends are, and the indices."""
+    of = {name: summary.statistics(name) for name in summary.real}
+    said = ["Of rows that are done with finite values; each counts the same."]
+    said += _infinite(summary, of)
     if other := summary.other:
         said.append(f"Only in the table, as they are no single real numbers: {', '.join(other)}.")
     if (more := len(summary.outputs) - len(known)) > 0:
         said.append(f"The influence of numbers on the last {more} outputs was not analysed.")
-    head = "output", "unit", "finite rows", "least", "median", "greatest"
-    rows = [(name, e.unit, str(e.count), e.least, e.median, e.greatest) for name, e in ends.items()]
+    head = "output", "unit", "rows", "left out", "mean", "deviation", "least", *_LEVELS, "greatest"
+    rows: list[tuple[Cell, ...]] = []
+    for name, x in of.items():
+        left_out = ", ".join(f"{len(k)} {word}" for word, k in x.left_out.items()) or "0"
+        counts, moments = (str(x.rows), left_out), (x.mean, x.deviation)
+        rows.append((name, x.unit, *counts, *moments, x.least, *x.percentiles.values(), x.greatest))
     yield Section("Outputs", [Table(head, rows, names=2), *notes(*said)])
     where: list[tuple[Cell, ...]] = []
     for name in summary.outputs:
-        e = ends[name]
-        if e.rows and e.least < e.greatest:
-            for end, row in zip(("least", "greatest"), e.rows, strict=True):
+        x = of[name]
+        if x.rows and x.least < x.greatest:
+            for end, row in (("least", x.least_row), ("greatest", x.greatest_row)):
                 where.append((name, end, str(row), summary.numbers(row)))
     if where:
         table = Table(("output", "end", "row", "numbers"), where, names=4)
         look = "the rows with the least and the greatest values"
         yield Section("Where they are", [table], look, brief=False)
     yield from _indices(known)
+
+
+def _infinite(summary: Summary, of: Mapping[str, Statistics]) -> Iterator[str]:
+    """Which rows do not count, by status; of outputs that are partly infinite also which."""
+    bad = {w: k for x in of.values() for w, k in x.left_out.items() if w != INFINITE}
+    if bad:
+        yield f"Left out of all outputs: {rows_text(bad)}."
+    lost = {name: x for name, x in of.items() if x.rows and INFINITE in x.left_out}
+    for name, x in list(lost.items())[:_OUTPUTS]:
+        yield f"Left out of {name}: {rows_text({INFINITE: x.left_out[INFINITE]})}."
+    if len(lost) > _OUTPUTS:
+        yield f"Infinite values are left out of {len(lost) - _OUTPUTS} more outputs."
 
 
 def _indices(known: Known) -> Iterator[Section]:

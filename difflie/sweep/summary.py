@@ -1,10 +1,10 @@
-"""What the table of a sweep comes to: outputs, their ends, and which numbers they go with."""
+"""What the table of a sweep comes to: outputs, their statistics, and what they go with."""
 
 from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from ..view.columns import Column, subsample
 from .design import Design
 from .samples import described_design
 from .sensitivity import Indices, Sensitivity, number_names, sensitivity
+from .statistics import Statistics, statistics
 from .variants import STATUS
 
 if TYPE_CHECKING:
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
 # Rows of pictures and of rank correlations: their columns are held in memory.
 _ROWS = 2**16
 _RANKED = 20_000
-
-
-class Ends(NamedTuple):
-    """The least, median and greatest value of an output over the rows that are done.
-
-    count: how many of these values are finite; the others are left out. rows: the indices of the
-    least and of the greatest. All are NaN or empty where no value is finite.
-    """
-
-    unit: str
-    count: int
-    least: float
-    median: float
-    greatest: float
-    rows: tuple[int, ...]
 
 
 class Summary:
@@ -99,16 +85,9 @@ class Summary:
             self._columns[name] = Column(name, values, self.unit(name))
         return self._columns[name]
 
-    def ends(self, name: str) -> Ends:
-        """The least, median and greatest value of an output, of all rows."""
-        values = self._all(name)
-        there = np.flatnonzero(np.isfinite(values))
-        if not there.size:
-            return Ends(self.unit(name), 0, np.nan, np.nan, np.nan, ())
-        y = values[there]
-        rows = int(there[np.argmin(y)]), int(there[np.argmax(y)])
-        least, median, greatest = map(float, np.quantile(y, (0.0, 0.5, 1.0)))
-        return Ends(self.unit(name), len(y), least, median, greatest, rows)
+    def statistics(self, name: str) -> Statistics:
+        """The statistics of an output, of all rows."""
+        return statistics(self.table, name)
 
     def numbers(self, row: int) -> str:
         """The numbers of a row, in words."""

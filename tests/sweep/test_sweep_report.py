@@ -52,8 +52,12 @@ def test_a_page_of_a_sweep_with_failures(tmp_path):
     assert f" {first} not finite number 0 = " in said
     assert "number 0 Uniform(lower=0.0, upper=1.0)" in said
     fine = table["sum"].values[table.status == "done"]
-    ends = " ".join(f"{np.quantile(fine, q):.5g}" for q in (0, 0.5, 1))
-    assert f"sum {640 - bad} {ends}" in said
+    levels = [np.quantile(fine, q) for q in (0, 0.05, 0.5, 0.95, 1)]
+    numbers = " ".join(f"{x:.5g}" for x in (fine.mean(), fine.std(ddof=1), *levels))
+    assert f"sum {640 - bad} {bad} not finite {numbers}" in said
+    lost = np.flatnonzero(table.status != "done")
+    named = ", ".join(map(str, lost[:6]))
+    assert f"Left out of all outputs: {bad} not finite (rows {named} and {bad - 6} more)." in said
     row = int(np.argmax(np.where(table.status == "done", table["sum"], -1.0)))
     assert f"sum greatest {row} number 0 = " in said
     assert re.search(r"sum depends most on number 2 \(\d+ ± \d+ % of the variance alone, \d+", said)
@@ -102,7 +106,7 @@ def test_failures_say_why(tmp_path):
     said = text_of(report(tmp_path / "slopes", tmp_path / "second"))
     assert "with 3 outputs and 6 derivatives each" in said
     assert "q0/hinge rad 2 values 0.1 0.2" in said
-    assert "d peak hinge / d q0/hinge rad/s / (rad) 6" in said
+    assert "d peak hinge / d q0/hinge rad/s / (rad) 6 0 " in said
 
 
 RELATIONS = "scatter_0", "scatter_1"
@@ -159,4 +163,4 @@ def test_pages_of_many_rows_say_of_how_many_they_are(tmp_path, monkeypatch):
     table = dl.sweep(sums, design, tmp_path / "table", chunk=500).load()
     said = text_of(report(tmp_path / "table", tmp_path))
     assert "All pictures are of 100 of 500 rows, drawn at random; the tables are of all." in said
-    assert f"sum 500 {float(table['sum'].min()):.5g}" in said
+    assert f"sum 500 0 {float(table['sum'].mean()):.5g}" in said
