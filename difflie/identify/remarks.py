@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..parameters import Parameters, SharedParameters
+from ..system.checks import impossible_inertias
 from ..system.system import System
 from ..system.topology import WORLD
 from ..system.validation import warn
@@ -60,6 +61,11 @@ def implausible(start: System, found: System) -> Iterator[str]:
                 f"{name}: its mass is {mass:.3g} kg, and {was:.3g} kg at the start: do motions "
                 "tell it only together with others, or is a load not in the file?"
             )
+    was, now = (np.asarray(s.bodies.inertia, float) for s in (start, found))
+    for b, fault in impossible_inertias(now).items():
+        if (was[b] != now[b]).any():
+            name = found.body_names[b]
+            yield f"{name}: {fault}; declare {name}/inertia, which stays what a body can have"
     for actuator in found.actuators:
         scale = getattr(actuator, "torque_scale", None)
         if scale is not None and scale < 0:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ..system.checks import possible_moments
+from ..system.checks import impossible_inertias
 from ..system.fields import Number
 from ..system.system import System
 from ..system.validation import format_value
@@ -106,14 +106,8 @@ def inconsistent_inertias(
                     i, j = INERTIA[place]
                     new = inertia[:, i, j] * values if assigned.factor else values
                     inertia[:, i, j] = inertia[:, j, i] = new
-        finite = np.isfinite(inertia).all(axis=(1, 2))
-        a, b, c = np.linalg.eigvalsh(np.where(finite[:, None, None], inertia, 0)).T
-        for k in np.flatnonzero(finite & ~possible_moments(a, b, c)):
-            found.setdefault(
-                int(k),
-                f"no rigid body has the principal moments of inertia {a[k]:.4g}, {b[k]:.4g}, "
-                f"{c[k]:.4g} kg m^2 of {name!r}: each must be at most the sum of the others",
-            )
+        for k, fault in impossible_inertias(inertia).items():
+            found.setdefault(k, f"{name}: {fault}")
     return found
 
 

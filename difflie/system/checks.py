@@ -417,14 +417,23 @@ def _inertia_warnings(body: Body, where: str) -> Iterator[str]:
     inertia = np.asarray(body.inertia, float)
     if not np.allclose(inertia, inertia.T, atol=1e-12 + 1e-9 * np.abs(inertia).max()):
         yield f"{where}: the inertia is not symmetric; its symmetric part is used"
-    a, b, c = np.linalg.eigvalsh((inertia + inertia.T) / 2)
-    if not possible_moments(a, b, c):
-        yield (
-            f"{where}: no rigid body has the principal moments of inertia {a:.4g}, {b:.4g}, "
-            f"{c:.4g} kg m^2: each must be at most the sum of the others (triangle inequality)"
+    for fault in impossible_inertias(inertia[None]).values():
+        yield f"{where}: {fault}"
+
+
+def impossible_inertias(inertias: np.ndarray) -> dict[int, str]:
+    """Which finite inertias (k, 3, 3) in kg m^2 no rigid body has, and why, by their index.
+
+    Of their symmetric parts each principal moment must be at most the sum of the others.
+    """
+    finite = np.all(np.isfinite(inertias), axis=(1, 2), keepdims=True)
+    symmetric = np.where(finite, (inertias + inertias.transpose(0, 2, 1)) / 2, 0)
+    moments = np.linalg.eigvalsh(symmetric)
+    a, b, c = moments.T
+    return {
+        int(k): (
+            "no rigid body has the principal moments of inertia {:.4g}, {:.4g}, {:.4g} kg m^2: "
+            "each must be at most the sum of the others (triangle inequality)".format(*moments[k])
         )
-
-
-def possible_moments(a: Any, b: Any, c: Any) -> Any:
-    """Whether bodies can have the principal moments of inertia a <= b <= c (...) in kg m^2."""
-    return (a + b >= c * (1 - 1e-6) - 1e-12) & (a >= -1e-12)
+        for k in np.flatnonzero((a + b < c * (1 - 1e-6) - 1e-12) | (a < -1e-12))
+    }

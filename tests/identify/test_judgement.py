@@ -118,7 +118,7 @@ def test_components_of_a_vector_are_told_beside_its_size():
 
 
 def test_what_no_machine_has_is_doubted():
-    """A centre of mass a metre beyond its link, five times the mass, and a torque turned round."""
+    """A far centre of mass, five times the mass, a torque turned round, an inertia of no body."""
     arm = dl.chain(
         [
             dl.Body(
@@ -145,6 +145,12 @@ def test_what_no_machine_has_is_doubted():
     assert "1.4 m from its joint, beyond the link of 0.4 m" in said[0]
     assert "5 kg, and 1 kg at the start" in said[1] and "turned round" in said[2]
     assert "side of the gear" in said[3]
+    alone = dl.Parameters(arm, ["upper/I_xx"]).with_values([0.1])
+    assert list(implausible(arm, alone)) == [
+        "upper: no rigid body has the principal moments of inertia 0, 0, 0.1 kg m^2: each must be "
+        "at most the sum of the others (triangle inequality); declare upper/inertia, which stays "
+        "what a body can have"
+    ]
 
 
 @pytest.mark.parametrize(

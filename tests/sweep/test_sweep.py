@@ -314,8 +314,8 @@ def test_why_an_inertia_is_refused(tmp_path):
     table = dl.sweep(SPINS, together, tmp_path / "store")
     assert table.status.values.tolist() == ["done", "refused"]
     assert failures(tmp_path / "store")[1] == (
-        "hull/inertia = 0.5, hull/I_zz = 5: no rigid body has the principal moments of inertia 1, "
-        "1.5, 5 kg m^2 of 'hull': each must be at most the sum of the others"
+        "hull/inertia = 0.5, hull/I_zz = 5: hull: no rigid body has the principal moments of "
+        "inertia 1, 1.5, 5 kg m^2: each must be at most the sum of the others (triangle inequality)"
     )
     with pytest.raises(ValueError, match=r"hull/I_zz is -1.0 kg m\^2; it must not be negative"):
         dl.sweep(SPINS, dl.Grid({"hull/I_zz": [-1.0, 4.0]}))
