@@ -193,9 +193,12 @@ class SimulationTable:
         """Which steps are not made, in a sentence; "" for none."""
         if self.saved == self.steps:
             return ""
+        many = f"simulation.steps is {self.steps}"
+        if self.duration is not None:
+            many = f"simulation.duration is {self.duration:g} s, {self.steps} steps,"
         return (
-            f"simulation.steps is {self.steps} and save_every {self.save_every}: the run ends with "
-            f"step {self.saved}, the last that is saved"
+            f"{many} and save_every {self.save_every}: the run ends with step {self.saved}, the "
+            "last that is saved"
         )
 
 

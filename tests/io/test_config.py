@@ -334,4 +334,8 @@ def test_a_duration_in_place_of_steps(tmp_path, keys, words):
     with pytest.raises(ConfigError, match=words):
         read_config(path)
     path.write_text(SYSTEM + "[simulation]\ndt = 0.002\nduration = 1.0")
-    assert read_config(path).simulation.steps == 500
+    table = read_config(path).simulation
+    assert (table.steps, table.left_out) == (500, "")
+    path.write_text(SYSTEM + "[simulation]\ndt = 0.002\nduration = 1.0\nsave_every = 300")
+    said = "simulation.duration is 1 s, 500 steps, and save_every 300: the run ends with step 300, "
+    assert read_config(path).simulation.left_out == said + "the last that is saved"
