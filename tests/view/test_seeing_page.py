@@ -13,7 +13,6 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/seeing.md").read_text(
 def test_code_runs_as_printed(block, tmp_path, monkeypatch, capsys):
     """The picture and its animation are written; the camera's pose is found."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "difflie").symlink_to(ROOT / "difflie")
     exec(compile(block, "docs/seeing.md", "exec"), {"__name__": "__main__"})
     said = capsys.readouterr().out.split()
     if "write_picture" in block:
