@@ -6,9 +6,12 @@ With the next release this file is deleted, and what imports it is changed.
 from __future__ import annotations
 
 import dataclasses
+import importlib.abc
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
@@ -37,6 +40,11 @@ NAMES = {
 }
 # Of the tables of configuration files: the values of `type`.
 TYPES = {"Apart": "MinDistance"}
+# Modules that are elsewhere.
+MODULES = {
+    "difflie.cli.study": "difflie.identify.files",
+    "difflie.io.study": "difflie.identify.files",
+}
 
 
 def warn_of(old: str, new: str, level: int = 3) -> None:
@@ -144,3 +152,23 @@ def type_of(name: str) -> str:
         return name
     warn_of(f'type = "{name}"', f'type = "{TYPES[name]}"')
     return TYPES[name]
+
+
+class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds old modules, whose names are those of the new ones."""
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name in MODULES else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        old = module.__name__
+
+        def attribute(name: str) -> Any:
+            found = getattr(importlib.import_module(MODULES[old]), name)
+            warn_of(f"{old}.{name}", f"{MODULES[old]}.{name}")
+            return found
+
+        vars(module)["__getattr__"] = attribute
+
+
+sys.meta_path.append(_Moved())

@@ -64,8 +64,8 @@ from scipy.spatial.transform import Rotation
 
 import difflie as dl
 from difflie import identify as di
+from difflie.identify.files import read_study
 from difflie.io.results import machine, save_json
-from difflie.io.study import read_study
 from difflie.view.figures import figure, label, save
 
 CONFIG = Path(__file__).parent.parent / "configs" / "tossed_cube.toml"

@@ -90,3 +90,11 @@ def test_old_types_of_tables():
         with pytest.warns(DeprecationWarning, match=new):
             assert deprecated.type_of(old) == new
     assert deprecated.type_of("Reach") == "Reach"
+
+
+@pytest.mark.parametrize(("old", "new"), deprecated.MODULES.items())
+def test_old_modules_have_the_names_of_the_new_ones(old, new):
+    """A program of the release before imports the readers of identification files."""
+    with pytest.warns(DeprecationWarning, match=rf"{old}\.read_study is now {new}\.read_study"):
+        found = importlib.import_module(old).read_study
+    assert found is importlib.import_module(new).read_study

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,14 +15,31 @@ import numpy as np
 import tyro
 from numpy.typing import NDArray
 
-from ..identify import Fit, Recording, Trial, Validation, leave_one_out
+from ..identify import (
+    Fit,
+    Recording,
+    Trial,
+    Validation,
+    leave_one_out,
+    log_warnings,
+    rate_warnings,
+)
+from ..identify.files import (
+    Study,
+    arm_fitted,
+    deviations_of_sensors,
+    fitted,
+    parameters_of,
+    read_study,
+    recordings_of,
+    system_of,
+)
 from ..identify.fitting import arm_results, save_bare
 from ..identify.report import ArmResults, FitResults, Validations, given_report, given_verdict
 from ..io.loading import located
 from ..io.modules import code_allowed
 from ..io.numbers import read_numbers, read_states
 from ..io.results import machine, save_json
-from ..io.study import Study, read_study
 from ..io.tables import ConfigError
 from ..parameters import Parameters
 from ..system import System
@@ -30,16 +49,6 @@ from ..view.report import Report
 from ..view.report_page import write_html
 from ..view.report_terminal import print_report
 from .output import check_outputs, configuration, console, say, write_results
-from .study import (
-    arm_fitted,
-    check_original,
-    deviations_of_sensors,
-    fitted,
-    parameters_of,
-    recordings_of,
-    system_of,
-    tell,
-)
 
 
 def identify(
@@ -58,7 +67,7 @@ def identify(
     Without [[parameter]] tables all numbers of an arm are found, near those of its file.
 
     Args:
-        file: the configuration; `python -m pydoc difflie.io.study` shows its keys.
+        file: the configuration; `python -m pydoc difflie.identify.files` shows its keys.
         data: the folder of the measured runs, and of the robot's file if that is not beside the
             configuration; by default that of the configuration.
         validate: more files to judge by, which are not used for the fit.
@@ -101,6 +110,25 @@ def identify(
     write_results(json, results)
     if results.converged is False:
         raise SystemExit(1)
+
+
+def tell(system: System, runs: dict[str, list[Recording]]) -> None:
+    """Says what was done to the recordings, and warns of what does not suit the machine."""
+    for recording in (recording for use in runs.values() for recording in use):
+        for note in recording.notes:
+            say(note)
+        for message in log_warnings(system, recording):
+            warn(message)
+    for message in rate_warnings(runs["fit"]):
+        warn(message)
+
+
+def check_original(system: System, original: Path | None) -> None:
+    """Raises as `save_bare` where an original does not suit, before anything is fitted."""
+    if original is not None:
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they come when it is written
+            save_bare(system, Path(folder), original)
 
 
 def run_study(

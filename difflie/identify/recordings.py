@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..groups import Manifold
-from ..io.study import QUANTITIES
 from ..system.shown import some
 from ..system.validation import warn
 from .reading.columns import DataError
+
+_Names = Literal["q", "v", "a", "tau"]
+Quantity = Annotated[str, _Names]
+QUANTITIES: tuple[str, ...] = get_args(_Names)
 
 # The part of an impulse response, of its largest number, that is neglected at its ends.
 _NEGLIGIBLE = 1e-4

@@ -7,9 +7,9 @@ import pytest
 import difflie as dl
 from difflie import control as dc
 from difflie.cli import main
+from difflie.identify.files import read_study
 from difflie.io.config import ConfigError, read_config
 from difflie.io.modules import function, imported
-from difflie.io.study import read_study
 from difflie.sweep.files import read_sweep
 
 ROBOT = '[system]\nfile = "package:arm7"\n'

@@ -13,9 +13,8 @@ from scipy.spatial.transform import Rotation
 import difflie as dl
 from difflie.cli import main
 from difflie.cli.identify import run_study
-from difflie.cli.study import system_of, unique_names
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
-from difflie.io.study import read_study
+from difflie.identify.files import read_study, system_of, unique_names
 from difflie.io.tables import ConfigError
 from difflie.system.builders import bodies_of
 

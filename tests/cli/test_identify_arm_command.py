@@ -11,7 +11,7 @@ from test_identify import call
 import difflie as dl
 from difflie import identify as di
 from difflie.cli.identify import run_arm, run_study
-from difflie.io.study import read_study
+from difflie.identify.files import read_study
 from difflie.io.tables import ConfigError
 
 ROOT = Path(__file__).parent.parent.parent

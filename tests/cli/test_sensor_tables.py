@@ -12,8 +12,7 @@ import difflie as dl
 from difflie import identify as di
 from difflie import quantities as dq
 from difflie.cli.identify import run_study
-from difflie.cli.study import recordings_of, system_of
-from difflie.io.study import read_study
+from difflie.identify.files import read_study, recordings_of, system_of
 from difflie.io.tables import ConfigError
 
 SENSORS = """

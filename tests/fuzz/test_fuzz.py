@@ -15,8 +15,8 @@ import pytest
 
 import difflie as dl
 from difflie.identify import DataError, read_recording
+from difflie.identify.files import read_study
 from difflie.io.config import ConfigError, read_config
-from difflie.io.study import read_study
 
 NAMES = {"urdf": "r.urdf", "mjcf": "m.xml", "config": "c.toml", "study": "s.toml", "csv": "r.csv"}
 REFUSED = (dl.ModelError, ConfigError, DataError)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from difflie import load
+from difflie.identify.files import read_study
 from difflie.io.config import ConfigError, read_config
 from difflie.io.couplings import read_loops
-from difflie.io.study import read_study
 from difflie.sweep.files import read_sweep
 
 ROOT = Path(__file__).parent.parent.parent

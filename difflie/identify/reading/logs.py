@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...io.study import QUANTITIES, Quantity
 from ...system.validation import format_value, nearest, warn
-from ..recordings import Recording
+from ..recordings import QUANTITIES, Quantity, Recording
 from .columns import Columns, DataError
 from .files import Table, read_columns
 from .guesses import columns_of, time_of

@@ -1,55 +1,221 @@
-"""The parts of an identification file: machine, sensors, parameters, recordings, and the fit."""
+"""Identifications described in TOML files, and what these build; their tables: `tables.py`.
+
+    [system]                              [data]
+    file = "pendulum.urdf"                columns.q = ["pos1", "pos2"]   # in the system's order
+    gravity = [0.0, 0.0, -9.81]           columns.tau = ["tau1", "tau2"]
+                                          time = "time"                  # s
+    [[run]]                               scale.q = 0.0174533            # to SI; 1 if left out
+    file = "swing_1.csv"                  resample = 0.002               # s, a uniform grid
+    from = 0.0                            smooth = 41                    # rows: Savitzky-Golay,
+    to = 3.0                              order = 2                      # gives v and a
+    weight = 2.0                          every = 10                     # rows; one counts
+                                          slow = 0.02                    # rad/s: do not count
+    [[run]]                               [fit]
+    file = "swing_2.csv"                  error = "torque"               # or "motion", "both"
+    use = "validate"                      torque = 0.1                   # N m, deviation(s)
+                                          position = 0.01                # rad, of motions
+    [[parameter]]                         velocity = 0.1                 # rad/s
+    path = "*/inertial"                   window = 0.5                   # s, of motions
+                                          states = true                  # found at their starts
+    [[parameter]]                         loss = "huber"                 # squares, cauchy
+    path = "hinge*/friction"              limit = 2.0                    # deviations
+    start = 0.1                           steps = 100
+    lower = 0.0                           leave_out = true               # each run once
+    prior = [0.1, 0.05]                   [validation]
+    tied = true                           window = 0.5                   # s
+
+    [[drive]]                             [[stribeck]]                   # as of difflie.Stribeck
+    joint = "hinge1"                      joint = "hinge1"
+    load_friction = 0.1                   breakaway = 0.2                # N m
+    delay = 0.004                         stribeck_velocity = 0.1        # rad/s
+
+    [[encoder]]                           # as of difflie.identify.Encoder
+    joint = "hinge2"
+    position_bias = 0.02                  # rad
+
+A column may be an expression of columns, and the unit in a header is read and converted to SI:
+
+    [data]
+    columns.q = ["th1", "th2 - th1"]      # columns, numbers, pi, + - * / and parentheses
+    columns.tau = ["9.13 * cur1", "`current 2` / 3"]                     # odd names in backquotes
+    time = "stamp / 1000"
+
+Without columns they are found by the names or the numbers of the joints: t; q1, dq1, tau1;
+pos_elbow, vel_elbow, eff_elbow, as they are read from bags of ROS 2 and MCAP files, of whose topics
+`topic` names one. Instead of smooth,
+
+    lowpass = 20.0                        # Hz: Butterworth, forwards and backwards
+    order = 4                             # of each
+
+`every` and `slow` are of fits of torques alone. A `weight` of 2 counts as two of the run.
+
+[[drive]] has the numbers of difflie.Drive; without `delay` no delay is estimated. With actuators
+columns.tau are their commands, in their order and units. A table of what stands at a joint is for
+several with joint = ["hinge1", "hinge2"]. Other actuators and forces have tables as
+in difflie/io/couplings.py. Files without a header or times, and bodies in free flight:
+
+    [data]                                [[parameter]]
+    names = ["x", "y", "z", ...]          path = "body/inertia"
+    rate = 148.0                          ratios = true                # its scale stays
+    columns.q = ["w", "i", "j", "k", "x", "y", "z"]                    # of a free joint
+    from = 0.02                           # s: of every run that gives no other
+
+    [validation]
+    observe = 10                          # rows of a window, which find the state it starts at
+
+Other sensors have tables [[sensor]], see `SensorTable`. Without [[parameter]] all numbers of an arm
+are found, see `ArmTable`. Beside [[parameter]], [nearness] with a weight holds all bodies near the
+file's.
+
+A number that is no field of the machine has a name, and a function (system, value) -> system which
+writes it wherever it belongs, in wear.py beside the file, if to import it is allowed by
+--allow-code; see `difflie.parameters.Parameter`:
+
+    [[parameter]]
+    path = "wear"
+    of = "wear:both_hinges"
+    start = 0.1
+    unit = "N m"
+
+Files of runs are relative to the folder given with --data, or to that of the configuration; the
+robot's file is sought beside the configuration first, then there. system.locked holds joints that
+were not moved, such as `locked = {finger = 0.02}` (rad or m); they have no columns. A path
+"*/inertial" skips frames without mass; inertias that no body has start at the nearest that one has.
+
+The motion in a window starts at its first row; with `observe` the first rows determine the initial
+state, and the others are predicted. Measured torques are held. Without columns.tau they are 0;
+without columns.v motions start with differences of q, which fit.states and validation.observe
+correct.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import tempfile
-import warnings
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..identify import (
-    ArmSettings,
-    Cauchy,
-    Encoder,
-    Fit,
-    Huber,
-    InverseDynamics,
-    LevenbergMarquardt,
-    Loss,
-    NominalPrior,
-    Problem,
-    RateCoupling,
-    Readings,
-    Recording,
-    Sensor,
-    Shooting,
-    Squares,
-    fit,
-    identify_arm,
-    log_warnings,
-    pose_readings,
-    rate_warnings,
-    read_recording,
-    with_sensors,
-)
-from ..identify.fitting import save_bare
-from ..identify.sensors.measured import unwrapped
+from ..io.config import MachineFile, read_machine_file
 from ..io.loading import load_system, located
 from ..io.modules import function
-from ..io.study import RunTable, SensorTable, Study
-from ..io.tables import ConfigError, instance
+from ..io.tables import ConfigError, instance, rows_by_place
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
-from ..quantities import Accelerometer, Gyroscope, JointWrench, Origin, Pose
-from ..system import System
+from ..quantities import JointWrench
 from ..system.frame import Frame
+from ..system.system import System
 from ..system.validation import format_value, warn
-from .output import say
+from .arm import ArmSettings, identify_arm
+from .consistency import NominalPrior
+from .fitting import Fit, fit
+from .inverse_dynamics import InverseDynamics
+from .least_squares import Improved, LevenbergMarquardt, Progress
+from .losses import Cauchy, Huber, Loss, Squares
+from .problem import Problem
+from .reading.logs import read_recording
+from .readings import Readings
+from .recordings import Recording
+from .sensors import Encoder, Sensor, pose_readings, with_sensors
+from .sensors.measured import unwrapped
+from .shooting import Shooting
+from .tables import (
+    ON_BODIES,
+    ArmTable,
+    DataTable,
+    FitTable,
+    NearnessTable,
+    ParameterTable,
+    RateCouplingTable,
+    RunTable,
+    SensorTable,
+    ValidationTable,
+    in_order,
+)
+from .torque_rows import RateCoupling
+
+
+def exclusive_tables(
+    parameter: list[ParameterTable],
+    fit: FitTable,
+    validation: ValidationTable,
+    arm: ArmTable,
+    nearness: NearnessTable,
+    rate_coupling: list[RateCouplingTable],
+    sensor: list[SensorTable],
+) -> Iterator[str]:
+    """The faults of tables that exclude each other: those of an arm, and of declared parameters."""
+    if parameter:
+        if arm != ArmTable() or rate_coupling:
+            yield "[arm] and [[rate_coupling]] must be left out beside [[parameter]]"
+        if nearness != NearnessTable(nearness.weight):
+            yield "nearness must have its weight alone beside [[parameter]]"
+    else:
+        if sensor:
+            yield "[[sensor]] must be left out without [[parameter]]: it is no part of an arm's fit"
+        for name, own in (("fit", fit), ("validation", validation)):
+            if own != type(own)():
+                yield f"{name} must be left out without [[parameter]]: all of an arm is found"
+
+
+def _has_others(fit: FitTable, run: list[RunTable]) -> Iterator[str]:
+    if fit.leave_out and sum(r.use == "fit" for r in run) < 2:
+        yield ('fit.leave_out is True; it must be left out, with less than two runs of use = "fit"')
+
+
+def _has_times(data: DataTable, run: list[RunTable]) -> Iterator[str]:
+    for i, own in enumerate(run):
+        first = data.first if own.first is None else own.first
+        last = data.last if own.last is None else own.last
+        if (own.first, own.last) != (None, None):
+            yield from (f"run[{i}].{fault}" for fault in in_order(first, last))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(MachineFile):
+    """A whole identification file.
+
+    folder: that of the files of runs. encoder: the tables [[encoder]], of
+    `difflie.identify.Encoder`, by their places, "encoder[0]".
+    """
+
+    data: DataTable
+    run: list[RunTable]
+    encoder: dict[str, dict[str, Any]]
+    fit: FitTable
+    validation: ValidationTable
+    arm: ArmTable
+    nearness: NearnessTable
+    parameter: list[ParameterTable] = field(default_factory=list)
+    rate_coupling: list[RateCouplingTable] = field(default_factory=list)
+    sensor: list[SensorTable] = field(default_factory=list)
+    conditions = _has_others, _has_times, exclusive_tables
+
+
+def read_study(
+    path: str | os.PathLike[str], data: Path | None = None, *, allow_code: bool = False
+) -> Study:
+    """The identification in a TOML file.
+
+    data: the folder of the measured runs, and of the robot's file if that is not beside the TOML
+    file; by default that of the TOML file.
+    allow_code: whether Python modules that the file names may be imported, which runs them.
+    Raises `ConfigError` for a missing or broken file, one that names modules if that is not
+    allowed, and otherwise with all faults at once: unknown or missing keys (with the nearest known
+    one) and values of a wrong type or out of range.
+    """
+    return read_machine_file(
+        Study,
+        path,
+        allow_code,
+        lambda tables, faults: {"encoder": rows_by_place(tables, "encoder", faults)},
+        data,
+    )
+
 
 _LOSSES: dict[str, Callable[[float], Loss]] = {
     "squares": lambda limit: Squares(),
@@ -112,25 +278,6 @@ def recordings_of(
     for name, (path, run) in zip(unique_names([path for path, _ in runs]), runs, strict=True):
         recordings[run.use].append(_recording(config, system, path, name, run))
     return recordings
-
-
-def tell(system: System, runs: dict[str, list[Recording]]) -> None:
-    """Says what was done to the recordings, and warns of what does not suit the machine."""
-    for recording in (recording for use in runs.values() for recording in use):
-        for note in recording.notes:
-            say(note)
-        for message in log_warnings(system, recording):
-            warn(message)
-    for message in rate_warnings(runs["fit"]):
-        warn(message)
-
-
-def check_original(system: System, original: Path | None) -> None:
-    """Raises as `save_bare` where an original does not suit, before anything is fitted."""
-    if original is not None:
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they come when it is written
-            save_bare(system, Path(folder), original)
 
 
 def unique_names(paths: Sequence[Path]) -> list[str]:
@@ -206,8 +353,8 @@ def fitted(
     x: NDArray | None = None,
     own: Sequence[NDArray] | None = None,
     *,
-    progress: Callable[[int, float], None] | None = None,
-    improved: Callable[[NDArray, tuple[NDArray, ...]], None] | None = None,
+    progress: Progress | None = None,
+    improved: Improved | None = None,
 ) -> Fit:
     """The fit that the file describes to recordings, from x (n,) if given; see `fit`.
 
@@ -265,19 +412,9 @@ def arm_fitted(config: Study, system: System, runs: dict[str, list[Recording]]) 
     """
     if not runs["fit"]:
         raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
-    near, table = config.nearness, config.arm
-    settings = ArmSettings(
-        offsets=table.offsets,
-        stribeck=table.stribeck,
-        load_friction=table.load_friction,
-        bandwidth=table.bandwidth,
-        weight=near.weight,
-        distance=near.distance,
-        blocks=near.blocks,
-        couplings=tuple(
-            RateCoupling(tuple(c.joints), tuple(c.ratios)) for c in config.rate_coupling
-        ),
-    )
+    couplings = [RateCoupling(tuple(c.joints), tuple(c.ratios)) for c in config.rate_coupling]
+    given = dataclasses.asdict(config.arm) | dataclasses.asdict(config.nearness)
+    settings = ArmSettings(**given, couplings=tuple(couplings))
     with located(f"{config.path}: "):
         return identify_arm(system, runs["fit"], runs["validate"], settings)
 
@@ -294,14 +431,6 @@ def _window(config: Study, recordings: Sequence[Recording]) -> int | None:
             "have different steps; give data.resample"
         )
     return steps
-
-
-_ON_BODIES: dict[str, Callable[[Frame], Any]] = {
-    "accelerometer": Accelerometer,
-    "gyroscope": Gyroscope,
-    "point": Origin,
-    "pose": Pose,
-}
 
 
 def deviations_of_sensors(config: Study) -> dict[str, float | list[float]]:
@@ -323,8 +452,8 @@ def with_poses(config: Study, recording: Recording) -> Recording:
 
 
 def _quantity(config: Study, k: int, table: SensorTable) -> Any:
-    if table.kind in _ON_BODIES:
-        return _ON_BODIES[table.kind](Frame(table.body, table.position, table.rotation))
+    if table.kind in ON_BODIES:
+        return ON_BODIES[table.kind](Frame(table.body, table.position, table.rotation))
     if table.kind == "wrench":
         return JointWrench(str(table.joint), table.position, table.rotation)
     found = function(table.kind, config.path, f"sensor[{k}].kind", config.allow_code)

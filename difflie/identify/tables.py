@@ -1,105 +1,17 @@
-"""Identifications described in TOML files.
-
-    [system]                              [data]
-    file = "pendulum.urdf"                columns.q = ["pos1", "pos2"]   # in the system's order
-    gravity = [0.0, 0.0, -9.81]           columns.tau = ["tau1", "tau2"]
-                                          time = "time"                  # s
-    [[run]]                               scale.q = 0.0174533            # to SI; 1 if left out
-    file = "swing_1.csv"                  resample = 0.002               # s, a uniform grid
-    from = 0.0                            smooth = 41                    # rows: Savitzky-Golay,
-    to = 3.0                              order = 2                      # gives v and a
-    weight = 2.0                          every = 10                     # rows; one counts
-                                          slow = 0.02                    # rad/s: do not count
-    [[run]]                               [fit]
-    file = "swing_2.csv"                  error = "torque"               # or "motion", "both"
-    use = "validate"                      torque = 0.1                   # N m, deviation(s)
-                                          position = 0.01                # rad, of motions
-    [[parameter]]                         velocity = 0.1                 # rad/s
-    path = "*/inertial"                   window = 0.5                   # s, of motions
-                                          states = true                  # found at their starts
-    [[parameter]]                         loss = "huber"                 # squares, cauchy
-    path = "hinge*/friction"              limit = 2.0                    # deviations
-    start = 0.1                           steps = 100
-    lower = 0.0                           leave_out = true               # each run once
-    prior = [0.1, 0.05]                   [validation]
-    tied = true                           window = 0.5                   # s
-
-    [[drive]]                             [[stribeck]]                   # as of difflie.Stribeck
-    joint = "hinge1"                      joint = "hinge1"
-    load_friction = 0.1                   breakaway = 0.2                # N m
-    delay = 0.004                         stribeck_velocity = 0.1        # rad/s
-
-    [[encoder]]                           # as of difflie.identify.Encoder
-    joint = "hinge2"
-    position_bias = 0.02                  # rad
-
-A column may be an expression of columns, and the unit in a header is read and converted to SI:
-
-    [data]
-    columns.q = ["th1", "th2 - th1"]      # columns, numbers, pi, + - * / and parentheses
-    columns.tau = ["9.13 * cur1", "`current 2` / 3"]                     # odd names in backquotes
-    time = "stamp / 1000"
-
-Without columns they are found by the names or the numbers of the joints: t; q1, dq1, tau1;
-pos_elbow, vel_elbow, eff_elbow, as they are read from bags of ROS 2 and MCAP files, of whose topics
-`topic` names one. Instead of smooth,
-
-    lowpass = 20.0                        # Hz: Butterworth, forwards and backwards
-    order = 4                             # of each
-
-`every` and `slow` are of fits of torques alone. A `weight` of 2 counts as two of the run.
-
-[[drive]] has the numbers of difflie.Drive; without `delay` no delay is estimated. With actuators
-columns.tau are their commands, in their order and units. A table of what stands at a joint is for
-several with joint = ["hinge1", "hinge2"]. Other actuators and forces have tables as
-in difflie/io/couplings.py. Files without a header or times, and bodies in free flight:
-
-    [data]                                [[parameter]]
-    names = ["x", "y", "z", ...]          path = "body/inertia"
-    rate = 148.0                          ratios = true                # its scale stays
-    columns.q = ["w", "i", "j", "k", "x", "y", "z"]                    # of a free joint
-    from = 0.02                           # s: of every run that gives no other
-
-    [validation]
-    observe = 10                          # rows of a window, which find the state it starts at
-
-Other sensors have tables [[sensor]], see `SensorTable`. Without [[parameter]] all numbers of an arm
-are found, see `ArmTable`. Beside [[parameter]], [nearness] with a weight holds all bodies near the
-file's.
-
-A number that is no field of the machine has a name, and a function (system, value) -> system which
-writes it wherever it belongs, in wear.py beside the file, if to import it is allowed by
---allow-code; see `difflie.parameters.Parameter`:
-
-    [[parameter]]
-    path = "wear"
-    of = "wear:both_hinges"
-    start = 0.1
-    unit = "N m"
-
-Files of runs are relative to the folder given with --data, or to that of the configuration; the
-robot's file is sought beside the configuration first, then there. system.locked holds joints that
-were not moved, such as `locked = {finger = 0.02}` (rad or m); they have no columns. A path
-"*/inertial" skips frames without mass; inertias that no body has start at the nearest that one has.
-
-The motion in a window starts at its first row; with `observe` the first rows determine the initial
-state, and the others are predicted. Measured torques are held. Without columns.tau they are 0;
-without columns.v motions start with differences of q, which fit.states and validation.observe
-correct.
-"""
+"""The tables of an identification file: a class for each, whose fields are its keys."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
+from ..quantities import Accelerometer, Gyroscope, Origin, Pose
 from ..system.fields import number
+from ..system.frame import Frame
 from ..system.validation import format_value, nearest
-from .config import MachineFile, read_machine_file
-from .tables import rows_by_place
+from .consistency import Distance
+from .recordings import Quantity
 
 
 @dataclass(frozen=True)
@@ -130,7 +42,7 @@ class NearnessTable:
     """[nearness]: as of `difflie.identify.ArmSettings`; the weight as of `NominalPrior`, too."""
 
     weight: Annotated[float, number(positive=True)] | None = None
-    distance: Literal["entropic", "geometric"] = "entropic"
+    distance: Distance = "entropic"
     blocks: Annotated[int, number(least=2, most=100)] = 5
 
 
@@ -191,11 +103,14 @@ class ValidationTable:
     substeps: Substeps = 1
 
 
-# What each kind stands on.
-KINDS = {
-    **dict.fromkeys(("accelerometer", "gyroscope", "point", "pose"), "body"),
-    "wrench": "joint",
+ON_BODIES: dict[str, Callable[[Frame], Any]] = {
+    "accelerometer": Accelerometer,
+    "gyroscope": Gyroscope,
+    "point": Origin,
+    "pose": Pose,
 }
+# What each kind stands on.
+_STANDS_ON = {**dict.fromkeys(ON_BODIES, "body"), "wrench": "joint"}
 
 _Three = Annotated[list[float], number(shape=(3,))]
 
@@ -205,8 +120,9 @@ def _zero() -> list[float]:
 
 
 def _has_kind(kind: str) -> Iterator[str]:
-    if kind not in KINDS and ":" not in kind:
-        hint = nearest(kind, KINDS) or f"; write one of {', '.join(KINDS)}, or module:function"
+    if kind not in _STANDS_ON and ":" not in kind:
+        others = f"; write one of {', '.join(_STANDS_ON)}, or module:function"
+        hint = nearest(kind, _STANDS_ON) or others
         yield f"kind is {format_value(kind)}, which is not known{hint}"
 
 
@@ -219,12 +135,12 @@ def _has_place(
 ) -> Iterator[str]:
     given = {"body": body, "joint": joint}
     for key, value in given.items():
-        if KINDS.get(kind) == key and value is None:
+        if _STANDS_ON.get(kind) == key and value is None:
             yield f"{key} is missing; a sensor of kind {format_value(kind)} needs it"
-        if value is not None and KINDS.get(kind) != key:
+        if value is not None and _STANDS_ON.get(kind) != key:
             said = format_value(value)
             yield f"{key} is {said}; it must be left out of kind {format_value(kind)}"
-    if kind not in KINDS and (any(position) or any(rotation)):
+    if kind not in _STANDS_ON and (any(position) or any(rotation)):
         yield f"position and rotation must be left out of kind {format_value(kind)}"
     if kind == "point" and any(rotation):
         yield f"rotation is {rotation}; it must be left out of a point"
@@ -280,11 +196,6 @@ class SensorTable:
     conditions = _has_kind, _has_place, _has_column
 
 
-_Names = Literal["q", "v", "a", "tau"]
-Quantity = Annotated[str, _Names]
-QUANTITIES: tuple[str, ...] = get_args(_Names)
-
-
 def _has_columns(columns: dict[str, list[str]]) -> Iterator[str]:
     if columns and "q" not in columns:
         yield f"columns is {format_value(columns)}; it must have the columns of q, or be left out"
@@ -314,7 +225,7 @@ def _has_one_filter(smooth: int | None, lowpass: float | None, order: int | None
         yield f"order is {order}; it must be left out without smooth or lowpass"
 
 
-def _in_order(first: float | None, last: float | None) -> Iterator[str]:
+def in_order(first: float | None, last: float | None) -> Iterator[str]:
     if first is not None and last is not None and first >= last:
         yield f"to is {last}; it must be a time after {first} s"
 
@@ -346,7 +257,7 @@ class DataTable:
     slow: Annotated[float | list[float], number(unit="rad/s or m/s", shape=None, least=0)] = 0.0
     conditions = (
         *(_has_columns, _has_scales, _has_one_clock, _has_middle, _has_one_filter),
-        _in_order,
+        in_order,
     )
 
 
@@ -396,81 +307,3 @@ class ParameterTable:
     of: str | None = None
     unit: str = ""
     conditions = _is_prior, _has_one_transform
-
-
-def exclusive_tables(
-    parameter: list[ParameterTable],
-    fit: FitTable,
-    validation: ValidationTable,
-    arm: ArmTable,
-    nearness: NearnessTable,
-    rate_coupling: list[RateCouplingTable],
-    sensor: list[SensorTable],
-) -> Iterator[str]:
-    """The faults of tables that exclude each other: those of an arm, and of declared parameters."""
-    if parameter:
-        if arm != ArmTable() or rate_coupling:
-            yield "[arm] and [[rate_coupling]] must be left out beside [[parameter]]"
-        if nearness != NearnessTable(nearness.weight):
-            yield "nearness must have its weight alone beside [[parameter]]"
-    else:
-        if sensor:
-            yield "[[sensor]] must be left out without [[parameter]]: it is no part of an arm's fit"
-        for name, own in (("fit", fit), ("validation", validation)):
-            if own != type(own)():
-                yield f"{name} must be left out without [[parameter]]: all of an arm is found"
-
-
-def _has_others(fit: FitTable, run: list[RunTable]) -> Iterator[str]:
-    if fit.leave_out and sum(r.use == "fit" for r in run) < 2:
-        yield ('fit.leave_out is True; it must be left out, with less than two runs of use = "fit"')
-
-
-def _has_times(data: DataTable, run: list[RunTable]) -> Iterator[str]:
-    for i, own in enumerate(run):
-        first = data.first if own.first is None else own.first
-        last = data.last if own.last is None else own.last
-        if (own.first, own.last) != (None, None):
-            yield from (f"run[{i}].{fault}" for fault in _in_order(first, last))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Study(MachineFile):
-    """A whole identification file.
-
-    folder: that of the files of runs. encoder: the tables [[encoder]], of
-    `difflie.identify.Encoder`, by their places, "encoder[0]".
-    """
-
-    data: DataTable
-    run: list[RunTable]
-    encoder: dict[str, dict[str, Any]]
-    fit: FitTable
-    validation: ValidationTable
-    arm: ArmTable
-    nearness: NearnessTable
-    parameter: list[ParameterTable] = field(default_factory=list)
-    rate_coupling: list[RateCouplingTable] = field(default_factory=list)
-    sensor: list[SensorTable] = field(default_factory=list)
-    conditions = _has_others, _has_times, exclusive_tables
-
-
-def read_study(
-    path: str | os.PathLike[str], data: Path | None = None, *, allow_code: bool = False
-) -> Study:
-    """The identification in a TOML file.
-
-    data: the folder of the measured runs, and of the robot's file if that is not beside the TOML
-    file; by default that of the TOML file.
-    allow_code: whether Python modules that the file names may be imported, which runs them.
-    Raises `ConfigError` for a missing or broken file, one that names modules if that is not
-    allowed, and otherwise with all faults at once: unknown or missing keys (with the nearest known
-    one) and values of a wrong type or out of range.
-    """
-    return read_machine_file(
-        Study,
-        path,
-        allow_code,
-        lambda tables, faults: {"encoder": rows_by_place(tables, "encoder", faults)},
-        data,
-    )
