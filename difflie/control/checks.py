@@ -30,6 +30,7 @@ def check_problem(problem: Problem) -> None:
     p = problem
     formulation_of(p.method, p.system)
     _check_frames(p)
+    _check_goals(p)
     _check_sizes(p)
     concrete = not any(isinstance(a, Tracer) for a in jax.tree.leaves(p))
     if not concrete:
@@ -54,6 +55,19 @@ def _check_frames(p: Problem) -> None:
                 raise ValueError(
                     f"Problem: {term.name} is of a frame on {format_value(frame.body)}, and "
                     f"{p.system.name} has no body of this name{near}"
+                )
+
+
+def _check_goals(p: Problem) -> None:
+    """Goals of controls and velocities have one number, or one for each, before any is computed."""
+    known = {dq.Command: ("controls", p.nu), dq.Velocities: ("velocities", p.system.nv)}
+    for of in (term.quantity for term in (*p.running, *p.final)):
+        if isinstance(of, dq.Deviation) and type(of.quantity) in known:
+            (what, size), shape = known[type(of.quantity)], jnp.shape(of.goal)
+            if shape not in ((), (size,)):
+                raise ValueError(
+                    f"Problem: the goal of the {what} has the shape {shape}, and there are {size}; "
+                    "give one number, or one for each"
                 )
 
 

@@ -63,8 +63,9 @@ runs the Python code of its module, which must be allowed: allow_code=True, or -
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,13 +190,34 @@ def _guess(config: ControlFile, problem: Problem) -> Any:
     u = np.tile(numbers_of("guess.u", table.u, problem.nu), (n, 1))
     if table.function is not None:
         at = Place(system, config.path, "guess", config.allow_code)
-        motion = at.function(table.function)
-        t = problem.dt * jnp.arange(n + 1)
-        return *jax.vmap(lambda t: motion(system, t))(t), u
+        return *_states(at.function(table.function), table.function, problem), u
     if not table.is_line:
         return u
     end = state_of(system, table, "guess")
     return *_line(system, (problem.q0, problem.v0), end, n, problem.dt), u
+
+
+def _states(motion: Callable[..., Any], name: str, problem: Problem) -> Any:
+    """q (n + 1, nq) and v (n + 1, nv) of a function (system, t) at all knots.
+
+    name: of the function. Raises `ConfigError` for a function of other arguments or results.
+    """
+    system, t = problem.system, problem.dt * jnp.arange(problem.steps + 1)
+    where = f"guess.function: {name}"
+    try:
+        inspect.signature(motion).bind(system, t)
+    except TypeError as error:
+        raise ConfigError(
+            f"{where} cannot be called with (system, t): {error}; write it with these two arguments"
+        ) from None
+    found = jax.vmap(lambda t: motion(system, t))(t)
+    parts = found if isinstance(found, tuple | list) else (found,)
+    shapes, needed = [jnp.shape(x)[1:] for x in parts], [(system.nq,), (system.nv,)]
+    if shapes != needed:
+        raise ConfigError(
+            f"{where} returns arrays of the shapes {shapes}; let it return q and v, of {needed}"
+        )
+    return found
 
 
 def _line(system: System, start: Any, end: Any, n: int, dt: Any) -> tuple[Any, Any]:

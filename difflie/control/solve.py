@@ -86,6 +86,12 @@ def first_motion(problem: Problem, knots: Discretization, guess: Any) -> tuple[M
         return Motion(x, u), guess.multipliers
     if guess is None:
         return _resting(knots, p.q0, p.v0), None
+    if callable(guess) or (isinstance(guess, tuple) and len(guess) != 3):
+        given = "a function" if callable(guess) else f"a tuple of {len(guess)}"
+        raise TypeError(
+            f"solve: guess is {given}; give a plan, controls of shape {(n, nu)}, or a tuple (q, v, "
+            f"u) of the shapes {(n + 1, p.system.nq)}, {(n + 1, p.system.nv)} and {(n, nu)}"
+        )
     if isinstance(guess, tuple):
         q, v, u = guess
         q, v, u = checked(

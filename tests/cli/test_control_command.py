@@ -115,6 +115,28 @@ def test_a_guess_and_bounds_of_a_file(tmp_path):
     assert results["kkt"]["violation"] < 1e-6 and results["cost"] > 1
 
 
+@pytest.mark.parametrize(
+    ("written_as", "words"),
+    [
+        ("way(system):\n    return 0, 0", "cannot be called with (system, t): too many"),
+        ("way(system, t):\n    return t", "returns arrays of the shapes [()]; let it"),
+        (
+            "way(system, t):\n    return t, t, t",
+            "returns arrays of the shapes [(), (), ()]",
+        ),
+    ],
+)
+def test_a_guess_of_another_signature(tmp_path, capsys, written_as, words):
+    """One sentence that names the file, the function and the fix, and no traceback."""
+    name = tmp_path.name
+    (tmp_path / f"{name}.py").write_text(f"def {written_as}\n")
+    text = PROBLEM + f'[guess]\nfunction = "{name}:way"\n'
+    assert call("control", written(tmp_path, text), "--allow-code") == 2
+    printed = " ".join(capsys.readouterr().err.split())
+    assert f"guess.function: {name}:way {words}" in printed
+    assert "Traceback" not in printed
+
+
 STATE = "q v joints rates "
 KEYS = {
     "Pose": "frame goal weight at",

@@ -21,6 +21,8 @@ from difflie import control as dc
         (lambda: swing(running=[dc.Effort(-1.0)]), "negative weight"),
         (lambda: swing(running=[lambda s, q, v, u, t: jnp.log(q)]), r"\[-inf\] at the start"),
         (lambda: swing(running=[dc.Effort(jnp.ones(3))]), "has 1 entries, and its weight"),
+        (lambda: swing(running=[dc.Effort(1.0, [1.0, 2.0])]), r"goal of the controls .* \(2,\)"),
+        (lambda: swing(final=[dc.Velocity(1.0, jnp.ones(3))]), r"goal of the velocities .* \(3,\)"),
         (lambda: swing(running=[dc.Point("rodd", jnp.zeros(3))]), "did you mean 'rod'"),
         (lambda: swing(final=[dc.Effort(1.0)]), "at the end there is no control"),
         (lambda: swing(inputs=dc.Motors("elbow")), "no joint that moves by itself fits 'elbow'"),
@@ -47,6 +49,20 @@ def test_faults(fault, words):
 def test_guesses_of_another_size():
     with pytest.raises(ValueError, match="guess has shape"):
         dc.solve(swing(), guess=jnp.zeros((3, 1)))
+    with pytest.raises(TypeError, match=r"guess is a tuple of 2; give .* \(q, v, u\)"):
+        dc.solve(swing(), guess=(jnp.zeros((3, 1)), jnp.zeros((3, 1))))
+    with pytest.raises(TypeError, match="guess is a function; give a plan"):
+        dc.solve(swing(), guess=lambda system, t: (t, t))
+
+
+def test_goals_are_checked_before_anything_is_traced():
+    """Guards users from errors of shapes within their own quantities."""
+
+    def never(system, q, v, u, t):
+        raise AssertionError
+
+    with pytest.raises(ValueError, match="the goal of the controls has the shape"):
+        dc.solve(swing(running=[never, dc.Effort(1.0, jnp.zeros(4))]))
 
 
 def test_actuators_with_a_memory_are_refused():
