@@ -120,8 +120,7 @@ from .problem import Problem
 from .reading.logs import read_recording
 from .readings import Readings
 from .recordings import Recording
-from .sensors import Encoder, Sensor, pose_readings, with_sensors
-from .sensors.measured import unwrapped
+from .sensors import Encoder, Sensor, pose_readings, unwrapped, with_sensors
 from .shooting import Shooting
 from .tables import (
     ON_BODIES,

@@ -112,7 +112,7 @@ def in_deviations(predicted: jax.Array, measured: jax.Array, deviation: jax.Arra
 
 
 # The most that the length of a measured quaternion may differ from 1.
-_LENGTH = 0.1
+QUATERNION_LENGTH = 0.1
 
 
 def needed(recording: Recording, widths: dict[str, int], system: System) -> dict[str, NDArray]:
@@ -135,7 +135,7 @@ def needed(recording: Recording, widths: dict[str, int], system: System) -> dict
         found[quantity] = values
     if "q" in found:
         try:
-            found["q"] = on_manifold(system, recording.name, "q", found["q"], _LENGTH)
+            found["q"] = on_manifold(system, recording.name, "q", found["q"], QUATERNION_LENGTH)
         except ValueError as error:
             raise DataError(str(error)) from None
     return found

@@ -28,8 +28,7 @@ from ..io.results import Results
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, needed
 from .recordings import DataError, Recording
-from .sensors import to_true
-from .sensors.measured import differences, named_sensor, reading_deviations, readings_of, widths
+from .sensors import differences, named_sensor, reading_deviations, readings_of, to_true, widths
 
 _USES = {"v": "v", "a": "a", "u": "tau"}
 

@@ -32,8 +32,7 @@ from .problem import Deviation
 from .readings import ReadingErrors, Readings, SensorErrors
 from .recordings import DataError, Recording
 from .search import search
-from .sensors import to_measured
-from .sensors.measured import columns_of_sensors, reading_deviations, readings_of
+from .sensors import columns_of_sensors, reading_deviations, readings_of, to_measured
 from .shooting import Shooting
 from .statistics import whiteness
 
