@@ -35,7 +35,7 @@ from ..identify.files import (
     system_of,
 )
 from ..identify.fitting import arm_results, save_bare
-from ..identify.report import ArmResults, FitResults, Validations, given_report, given_verdict
+from ..identify.report import ArmResults, FitResults, Validations, fit_report, given_verdict
 from ..io.loading import located
 from ..io.modules import code_allowed
 from ..io.numbers import read_numbers, read_states
@@ -174,10 +174,10 @@ def run_study(
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             save_json(out / "identification.json", results)
-            write_html(given_report(results, judged, about), out)
+            write_html(fit_report(results, judged, about), out)
             # What URDF cannot say `save` refuses, when all the rest is written.
             save_bare(system, out, original)
-        return results, given_report(results, judged, about, whole=False)
+        return results, fit_report(results, judged, about, whole=False)
     begin = time.perf_counter()
     files = [path for path in (keep, out and out / "identification.json") if path is not None]
 

@@ -24,7 +24,7 @@ from .problem import Layout as Layout
 from .problem import OfMachine as OfMachine
 from .problem import Problem as Problem
 from .reading.columns import DataError as DataError
-from .reading.guesses import columns_of as columns_of
+from .reading.logs import columns_of as columns_of
 from .reading.logs import read_recording as read_recording
 from .readings import Readings as Readings
 from .recordings import Recording as Recording

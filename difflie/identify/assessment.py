@@ -187,24 +187,33 @@ _FEW = 4
 _WHITE = 2.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Assessment:
-    """What is judged: how a fit ended, its numbers, and how it predicts recordings.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Estimates:
+    """The numbers of a fit (p,), with what is known of each; see `difflie.identify.Fit`."""
 
-    message: how it ended; scale: the size of what is left, in the deviations given. names (p,),
-    values, start, errors (p,), infinite where the data identifies nothing and NaN where the search
-    has not converged; at_bound (p,), a mask; correlations (p, p). fitted and unseen: the
-    predictions of recordings that were fitted, and of others.
-    """
-
-    message: str
-    scale: float
-    names: Sequence[str]
+    names: tuple[str, ...]
+    units: tuple[str, ...]
     start: NDArray
     values: NDArray
-    errors: NDArray
+    standard_errors: NDArray
+    white_errors: NDArray
+    freedom: NDArray
+    intervals: NDArray
     at_bound: NDArray
+    prior_share: NDArray
     correlations: NDArray
+    variance: float
+    message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Assessment:
+    """How a fit ended, what is known of its numbers, and how it predicts recordings.
+
+    fitted and unseen: the predictions of recordings that were fitted, and of others.
+    """
+
+    numbers: Estimates
     fitted: Sequence[Validation]
     unseen: Sequence[Validation]
 
@@ -213,15 +222,16 @@ class Assessment:
         """The names of the numbers that are poorly identified or not, but for those at a bound."""
         if self._without_errors:
             return []
-        size = _sizes(self.names, np.maximum(np.abs(self.values), np.abs(self.start)))
-        badly = ~self.at_bound & ~(self.errors <= _BADLY * size)
+        n = self.numbers
+        size = _sizes(n.names, np.maximum(np.abs(n.values), np.abs(n.start)))
+        badly = ~n.at_bound & ~(n.standard_errors <= _BADLY * size)
         # A bias may be nothing.
-        told = zip(self.names, badly, np.isfinite(self.errors), strict=True)
-        return [n for n, bad, known in told if bad and not (known and n.endswith("bias"))]
+        told = zip(n.names, badly, np.isfinite(n.standard_errors), strict=True)
+        return [name for name, bad, known in told if bad and not (known and name.endswith("bias"))]
 
     @property
     def _without_errors(self) -> bool:
-        return bool(np.isnan(self.errors).all())
+        return bool(np.isnan(self.numbers.standard_errors).all())
 
     @property
     def well_predicted(self) -> bool:
@@ -231,8 +241,9 @@ class Assessment:
     @property
     def verdict(self) -> list[str]:
         """Sentences: did it converge, how well does it predict, what is left, what is told."""
+        message = self.numbers.message
         return [
-            f"the fit has {self.message}" if self.message.startswith("conv") else self.message,
+            f"the fit has {message}" if message.startswith("conv") else message,
             *predictions(self.fitted, self.unseen),
             *self._beside_the_start(),
             *self._beside_the_fitted(),
@@ -275,10 +286,10 @@ class Assessment:
                 yield f"{what} of held-out samples are predicted about as well as those fitted"
 
     def _left(self) -> Iterator[str]:
-        if np.isfinite(self.scale):
+        if np.isfinite(self.numbers.variance):
             yield (
-                f"what the fit leaves is {self.scale:.3g} times the deviations given, which is 1 "
-                "where these are those of the noise"
+                f"what the fit leaves is {np.sqrt(self.numbers.variance):.3g} times the deviations "
+                "given, which is 1 where these are those of the noise"
             )
         coloured, white = [], []
         for joint, ratio in _pooled(self.fitted, "torque_autocorrelation").items():
@@ -310,19 +321,19 @@ class Assessment:
     def _identifiable(self) -> Iterator[str]:
         if self._without_errors:
             return
-        badly, count = self.poorly_identified, len(self.names)
+        names, badly = self.numbers.names, self.poorly_identified
         told = f"to {_BADLY:.0%} or better, of themselves or of their start"
         if not badly:
-            yield f"the data identifies all {count} numbers {told}"
+            yield f"the data identifies all {len(names)} numbers {told}"
         else:
-            some = f"the data identifies {count - len(badly)} of {count} numbers {told}"
+            some = f"the data identifies {len(names) - len(badly)} of {len(names)} numbers {told}"
             yield f"{some}, and poorly or not: {listed(badly)}"
-        r = np.triu(np.nan_to_num(self.correlations), 1)
+        r = np.triu(np.nan_to_num(self.numbers.correlations), 1)
         pairs = sorted(
             zip(*np.nonzero(np.abs(r) > _ALIKE), strict=True), key=lambda ij: -abs(r[ij])
         )
         if pairs:
-            said = [f"{self.names[i]} and {self.names[j]} ({r[i, j]:+.3f})" for i, j in pairs]
+            said = [f"{names[i]} and {names[j]} ({r[i, j]:+.3f})" for i, j in pairs]
             yield f"strongly correlated: {listed(said)}"
 
 

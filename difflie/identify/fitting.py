@@ -26,7 +26,7 @@ from ..system.validation import format_value
 from ..view.estimates import Estimated, estimate_figure
 from ..view.report import Report
 from ..view.report_page import write_html
-from .assessment import ArmAssessment, Assessment
+from .assessment import ArmAssessment, Assessment, Estimates
 from .elimination import Windows, compressed, projected
 from .least_squares import Improved, LevenbergMarquardt, Minimiser, Outcome, Progress
 from .losses import Loss, Squares
@@ -69,13 +69,14 @@ _WIDTH, _SENTENCES = 100, 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Fit:
+class Fit(Estimates):
     """A fitted machine, with standard errors.
 
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), and start
-    (p,), the initial values: the physical values named by `names`, in SI `units`. These are those
-    of `parameters`, and then numbers that belong to the logs (`Problem.log_numbers`). own: the
-    unknowns (m,) of each of the problems, such as initial states.
+    (p,), the initial values: the physical values named by `names` (p,), in SI `units` (p,). These
+    are those of `parameters`, and then numbers that belong to the logs (`Problem.log_numbers`).
+    own: the unknowns (m,) of each of the problems, such as
+    initial states.
 
     standard_errors allow for correlated residuals, as of smoothed data and imperfect models: they
     are cluster-robust, with Student's `freedom` (p,), infinite for values that are not identifiable
@@ -95,21 +96,10 @@ class Fit:
     loss: Loss
     x: NDArray
     own: tuple[NDArray, ...]
-    start: NDArray
-    values: NDArray
-    standard_errors: NDArray
-    white_errors: NDArray
-    freedom: NDArray
-    intervals: NDArray
-    at_bound: NDArray
-    prior_share: NDArray
-    correlations: NDArray
     information: Information
     cost: float
-    variance: float
     steps: int
     converged: bool
-    message: str
     assessment: ArmAssessment | None = None
 
     def __repr__(self) -> str:
@@ -131,27 +121,13 @@ class Fit:
             return by_old_name(self, "Fit", name)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Of all numbers (p,): those of the parameters, and last those that belong to the logs."""
-        return (*self.parameters.names, *(n.name for n in self._log_numbers))
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """The SI unit of each number (p,)."""
-        return (*self.parameters.units, *(n.unit for n in self._log_numbers))
-
-    @property
-    def _log_numbers(self) -> list[LogNumber]:
-        return [n for problem in self.problems for n in problem.log_numbers]
-
-    @property
     def estimates(self) -> dict[str, Estimated]:
         """What is known of each number, by its name."""
         columns = (
             *(self.units, self.start.tolist(), self.values.tolist()),
             *(self.standard_errors.tolist(), self.white_errors.tolist()),
             [None if np.isnan(i).any() else i.tolist() for i in self.intervals],
-            np.stack(_limits(self.parameters, self._log_numbers), axis=1).tolist(),
+            np.stack(_limits(self.parameters, _log_numbers(self.problems)), axis=1).tolist(),
             *(self.at_bound.tolist(), self.prior_share.tolist()),
             [k >= len(self.parameters.names) for k in range(len(self.names))],
         )
@@ -263,8 +239,10 @@ class Fit:
         numbers that a machine hardly has; advice: what to measure next. left_out: as of `report`.
         name: of the fit, by default that of its system; seconds: how long it took.
         """
-        judged = self._assessment(fitted, held_out)
-        found = FitResults(
+        judged = Assessment(self, fitted, held_out)
+        files, found = self.parameters.given, self.systems.items()
+        doubts = [each for name, system in found for each in implausible(files[name], system)]
+        results = FitResults(
             name=name or self.parameters.title,
             system=self.parameters.title,
             parameters=self.estimates,
@@ -274,33 +252,10 @@ class Fit:
             verdict=judged.verdict,
             well_predicted=judged.well_predicted,
             machine=machine(),
-            doubts=self._doubts,
+            doubts=list(dict.fromkeys(doubts)),
             advice=list(advice(judged.poorly_identified)),
         )
-        return found.judged(Validations(fitted, held_out, left_out))
-
-    def _assessment(
-        self, fitted: Sequence[Validation], held_out: Sequence[Validation]
-    ) -> Assessment:
-        return Assessment(
-            message=self.message,
-            scale=float(np.sqrt(self.variance)),
-            names=self.names,
-            start=self.start,
-            values=self.values,
-            errors=self.standard_errors,
-            at_bound=self.at_bound,
-            correlations=self.correlations,
-            fitted=fitted,
-            unseen=held_out,
-        )
-
-    @property
-    def _doubts(self) -> list[str]:
-        """Sentences on numbers that a machine hardly has."""
-        files = self.parameters.given
-        doubts = [each for m, s in self.systems.items() for each in implausible(files[m], s)]
-        return list(dict.fromkeys(doubts))
+        return results.judged(Validations(fitted, held_out, left_out))
 
     def as_report(
         self,
@@ -312,21 +267,12 @@ class Fit:
         whole: bool = True,
     ) -> Report:
         """The `report` as data; whole: whether with the sections that terminals leave out."""
+        judged = Validations(fitted, held_out, left_out)
         if self.assessment is not None:
-            judged = Validations(fitted, held_out, left_out)
             numbers, assessment = self.estimates, self.assessment
             return arm_report(numbers, self.converged, assessment, judged, about, whole)
-        return fit_report(
-            name=self.parameters.title,
-            numbers=self.estimates,
-            converged=self.converged,
-            assessment=self._assessment(fitted, held_out),
-            doubts=[*self.notes, *self._doubts],
-            correlations=self.correlations,
-            left_out=left_out,
-            about=about,
-            whole=whole,
-        )
+        results = self.assess(fitted, held_out)
+        return fit_report(results, judged, about, whole, self.correlations)
 
     def report(
         self,
@@ -487,7 +433,7 @@ def judged(
     # Priors among the problems are weighted by the loss too.
     weak = loss(jnp.asarray(r[: len(r) - parameters.residual(x).size]))
     cost = float(weak @ weak + jnp.sum(r[weak.size :] ** 2)) / 2
-    numbers = [n for p in problems for n in p.log_numbers]
+    numbers = _log_numbers(problems)
     names = (*parameters.names, *(n.name for n in numbers))
     begins = [p.own for p in problems if p.log_numbers]
     ends = [state for p, state in zip(problems, states, strict=True) if p.log_numbers]
@@ -523,6 +469,8 @@ def judged(
         loss=loss,
         x=np.asarray(x),
         own=tuple(np.asarray(o) for o in states),
+        names=names,
+        units=(*parameters.units, *(n.unit for n in numbers)),
         start=start,
         values=values,
         standard_errors=off.errors,
@@ -539,6 +487,10 @@ def judged(
         converged=best.converged,
         message=best.message,
     )
+
+
+def _log_numbers(problems: Sequence[Problem]) -> list[LogNumber]:
+    return [n for problem in problems for n in problem.log_numbers]
 
 
 def _limits(

@@ -12,9 +12,9 @@ no mass and no friction is negative, so that a fault leaves a joint unexplained.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,15 +38,13 @@ _ALIKE = 0.1
 _SLOW = 0.05
 
 
-@dataclasses.dataclass(frozen=True)
-class _Change:
-    """What undoes a fault: columns of q and tau in another order (nv,), times signs (nv,)."""
+class _Change(NamedTuple):
+    """What undoes a fault: columns of q or tau in another order (nv,), times signs (nv,)."""
 
     said: str
-    q: NDArray
-    tau: NDArray
-    q_signs: NDArray
-    tau_signs: NDArray
+    quantity: str
+    order: NDArray
+    signs: NDArray
 
 
 def mixed_columns(system: System, recording: Recording) -> list[str]:
@@ -59,11 +57,12 @@ def mixed_columns(system: System, recording: Recording) -> list[str]:
     if motion is None:
         return []
     q, v, a, tau = motion
+    parts = {"q": (q, v, a), "tau": (tau,)}
 
     def explained(change: _Change) -> NDArray:
-        order, signs = change.q, change.q_signs
-        turned, rate, second = (signs * x[:, order] for x in (q, v, a))
-        return _explained(system, turned, rate, second, change.tau_signs * tau[:, change.tau])
+        changed = tuple(change.signs * x[:, change.order] for x in parts[change.quantity])
+        found = parts | {change.quantity: changed}
+        return _explained(system, *found["q"], *found["tau"])
 
     # What stands still tells nothing, and may be exchanged for anything.
     moving = [j for j in range(system.nv) if np.ptp(tau[:, j]) > 0 and np.ptp(q[:, j]) > 0]
@@ -85,21 +84,15 @@ def mixed_columns(system: System, recording: Recording) -> list[str]:
 
 def _changes(recording: Recording, nv: int, moving: Sequence[int]) -> Iterator[_Change]:
     """First none, then each that undoes one fault of the joints that move."""
-    same, signs = np.arange(nv), np.ones(nv)
-    yield _Change("", same, same, signs, signs)
-    for j in moving:
-        turned = np.where(same == j, -1.0, 1.0)
-        name = f"the sign of {recording.column('tau', j)} turned round"
-        yield _Change(name, same, same, signs, turned)
-        name = f"the sign of {recording.column('q', j)} turned round"
-        yield _Change(name, same, same, turned, signs)
-    for i, j in itertools.combinations(moving, 2):
+    same, signs, column = np.arange(nv), np.ones(nv), recording.column
+    yield _Change("", "q", same, signs)
+    for j, of in itertools.product(moving, ("tau", "q")):
+        said = f"the sign of {column(of, j)} turned round"
+        yield _Change(said, of, same, np.where(same == j, -1.0, 1.0))
+    for (i, j), of in itertools.product(itertools.combinations(moving, 2), ("tau", "q")):
         swapped = same.copy()
         swapped[[i, j]] = j, i
-        name = f"{recording.column('tau', i)} and {recording.column('tau', j)} exchanged"
-        yield _Change(name, same, swapped, signs, signs)
-        name = f"{recording.column('q', i)} and {recording.column('q', j)} exchanged"
-        yield _Change(name, swapped, same, signs, signs)
+        yield _Change(f"{column(of, i)} and {column(of, j)} exchanged", of, swapped, signs)
 
 
 def _motion(

@@ -29,10 +29,9 @@ from scipy.optimize import root_scalar
 from scipy.special import stdtrit
 
 from ..system.validation import format_value, nearest, warn
-from .elimination import Windowed, Windows
 from .fitting import Fit
-from .least_squares import Bounded, LevenbergMarquardt, Minimiser
-from .losses import Loss, Squares
+from .least_squares import LevenbergMarquardt, Minimiser
+from .losses import Squares
 from .problem import Layout
 from .recordings import DataError, Recording
 from .search import Residual, evaluated
@@ -44,20 +43,6 @@ _HELD = 1e-4
 # Ends of an interval are looked for so many times as far as those by standard errors, and found to
 # this part of a standard error.
 _FAR, _NEAR = 30.0, 1e-3
-
-
-class _OfProblems(Windowed, Bounded):
-    """Residuals with the windows and bounds of the problems and parameters, which are args[0]."""
-
-    loss: Loss
-
-    def windows(self, args: tuple) -> tuple[Windows, ...]:
-        """Those of the problems."""
-        return Residual(self.loss).windows(args[0])
-
-    def bounded(self, args: tuple) -> tuple[NDArray, NDArray]:
-        """Those of the parameters."""
-        return Residual(self.loss).bounded(args[0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +70,13 @@ class Bootstrap:
         return (self.fitted - np.quantile(self.values - self.fitted, tails, axis=0)).T
 
 
-class _Shifted(_OfProblems):
+class _Shifted(Residual):
     """All residuals (k,) less a shift (k,), which stands for other noise, weighted by the loss."""
 
     def __call__(self, unknown: tuple, args: tuple) -> jax.Array:
-        (x, _), ((parameters, _), shift) = unknown, args
-        r = Residual(Squares())(unknown, args[0]) - shift
-        measured = len(r) - parameters.residual(x).size
+        parameters, problems, shift = args
+        r = Residual(Squares())(unknown, (parameters, problems)) - shift
+        measured = len(r) - parameters.residual(unknown[0]).size
         return jnp.concatenate((self.loss(r[:measured]), r[measured:]))
 
 
@@ -118,7 +103,7 @@ def bootstrap(
         sign, shift = size * random.choice((-1.0, 1.0), groups), np.zeros(len(r))
         shift[rows.ordered] = r[rows.ordered] * (1 - sign[each])
         shift[rows.prior] = random.normal(size=int(rows.prior.sum()))
-        moved = args, jnp.asarray(shift)
+        moved = *args, jnp.asarray(shift)
         off = evaluated(residual, begin, moved)
         cost = float(off @ off) / 2
         (x, _), _, done, _ = minimiser.minimised(residual, begin, moved, cost)
@@ -145,16 +130,15 @@ class Profile:
     x: NDArray
 
 
-class _Held(_OfProblems):
+class _Held(Residual):
     """All residuals (k,), and that of a value which is held by a much stronger one."""
 
     index: int = eqx.field(static=True)
 
     def __call__(self, unknown: tuple, args: tuple) -> jax.Array:
-        (parameters, problems), value, deviation = args
+        parameters, problems, value, deviation = args
         off = (parameters.values(unknown[0])[self.index] - value) / deviation
-        others = Residual(self.loss)(unknown, (parameters, problems))
-        return jnp.concatenate((others, off[None]))
+        return jnp.append(super().__call__(unknown, (parameters, problems)), off)
 
 
 def profile(
@@ -191,7 +175,7 @@ def profile(
         if value not in found:
             near = min(found, key=lambda other: abs(other - value))
             begin = jnp.asarray(found[near][1]), own
-            held = args, jnp.asarray(value), jnp.asarray(_HELD * error)
+            held = *args, jnp.asarray(value), jnp.asarray(_HELD * error)
             cost = float(jnp.sum(evaluated(residual, begin, held) ** 2)) / 2
             (x, states), *_ = minimiser.minimised(residual, begin, held, cost)
             cost = float(jnp.sum(evaluated(residual, (x, states), held)[:-1] ** 2)) / 2

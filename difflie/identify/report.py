@@ -22,9 +22,8 @@ from ..view.estimates import Estimated, correlation_figure, ellipse_figure
 from ..view.report import Cell, Figure, Note, Report, Section, Table, Worked, notes, sentences
 from .arm_choices import HeldOut
 from .arm_equations import BaseParameter, Solution
-from .assessment import ArmAssessment, Assessment, JointScore, predictions
+from .assessment import ArmAssessment, JointScore, predictions
 from .readings import SensorErrors
-from .remarks import advice
 from .validation import JointErrors, Validation
 
 # Columns of the errors of each joint, and the fields of `JointErrors` in them.
@@ -156,68 +155,47 @@ class ArmResults(IdentificationResults):
     seconds: float | None = None
 
 
-def fit_report(
-    name: str,
-    numbers: Mapping[str, Estimated],
-    converged: bool,
-    assessment: Assessment,
-    doubts: Sequence[str],
-    correlations: NDArray,
-    left_out: Sequence[Validation],
-    about: Mapping[str, object],
-    whole: bool = True,
-) -> Report:
-    """How a fit ended, its numbers, and how they predict recordings.
-
-    name: of the machines. doubts: what is not known, or doubtful. correlations (p, p): of the
-    numbers. left_out: predictions by fits to the other recordings. about: more of the origin, by
-    name. whole: whether with the sections that terminals leave out.
-    """
-    judged = Validations(assessment.fitted, assessment.unseen, left_out)
-    count, held_out = len(numbers), len(judged.held_out)
-    runs_are = "run that was" if held_out == 1 else "runs that were"
-    by = f", and judged by {held_out} {runs_are} held out" if held_out else ""
-    sections = [
-        *_said("What is not known, or doubtful", doubts, "what the fit cannot tell"),
-        *_said(
-            "What to measure next",
-            [*advice(assessment.poorly_identified)],
-            "motions that would tell more",
-        ),
-        _numbers(numbers),
-        *_predicted(judged, whole),
-        *(_correlations(numbers, correlations) if whole else ()),
-    ]
-    return Report(
-        f"Parameters of {name}",
-        f"{count} numbers of {name} were fitted to recordings{by}.",
-        Worked.judged(converged, bool(doubts) or not assessment.well_predicted),
-        sentences(assessment.verdict),
-        sections,
-        provenance(machine(), **about, runs=", ".join(judged.names)),
-    )
-
-
 def given_verdict(judged: Validations) -> list[str]:
     """Sentences on how well given numbers predict recordings."""
     said = predictions((), [*judged.fitted, *judged.held_out])
     return ["the given numbers are judged, and nothing was fitted", *said]
 
 
-def given_report(
+def fit_report(
     results: FitResults,
     judged: Validations,
     about: Mapping[str, object],
     whole: bool = True,
+    correlations: NDArray | None = None,
 ) -> Report:
-    """How given numbers predict recordings; otherwise as `fit_report`."""
-    name, numbers = results.system, results.parameters
+    """How a fit ended, its numbers, and how they predict recordings; or how given numbers do.
+
+    about: more of the origin, by name. whole: whether with the sections that terminals leave out.
+    correlations (p, p): of the numbers, None where these were given and nothing was fitted.
+    """
+    name, numbers, fit = results.system, results.parameters, results.fit
+    doubts = [*(fit.notes if fit else ()), *(results.doubts or ())]
+    if fit is None:
+        said, worked = "given numbers of {} were judged by recordings", Worked.UNJUDGED
+    else:
+        said = "numbers of {} were fitted to recordings"
+        worked = Worked.judged(bool(results.converged), bool(doubts) or not results.well_predicted)
+        if held_out := len(judged.held_out):
+            runs_are = "run that was" if held_out == 1 else "runs that were"
+            said += f", and judged by {held_out} {runs_are} held out"
+    sections = [
+        *_said("What is not known, or doubtful", doubts, "what the fit cannot tell"),
+        *_said("What to measure next", results.advice or (), "motions that would tell more"),
+        _numbers(numbers),
+        *_predicted(judged, whole),
+        *(_correlations(numbers, correlations) if whole and correlations is not None else ()),
+    ]
     return Report(
         f"Parameters of {name}",
-        f"{len(numbers)} given numbers of {name} were judged by recordings.",
-        Worked.UNJUDGED,
+        f"{len(numbers)} {said.format(name)}.",
+        worked,
         sentences(results.verdict),
-        [_numbers(numbers), *_predicted(judged, whole)],
+        sections,
         provenance(results.machine, **about, runs=", ".join(judged.names)),
     )
 

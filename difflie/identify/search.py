@@ -134,8 +134,7 @@ class Residual(Windowed, Bounded):
 
     def windows(self, args: tuple) -> tuple[Windows, ...]:
         """Those of each problem."""
-        _, problems = args
-        return tuple(_windows(problem) for problem in problems)
+        return tuple(_windows(problem) for problem in args[1])
 
     def bounded(self, args: tuple) -> tuple[NDArray, NDArray]:
         """Those of the parameters."""

@@ -7,7 +7,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.assessment import Assessment
+from difflie.identify.assessment import Assessment, Estimates
 from difflie.identify.readings import ReadingErrors
 from difflie.identify.remarks import advice, implausible
 
@@ -42,19 +42,24 @@ GOOD = validation(WHITE)
 
 
 def judged(**changes) -> Assessment:
-    given = Assessment(
-        message="converged after 7 steps",
-        scale=1.02,
+    errors = np.array([0.05, 0.01, 0.02, 0.01])
+    numbers = Estimates(
         names=NAMES,
+        units=("kg", "N m s/rad", "N m", "N"),
         start=np.array([1.0, 0.1, 0.2, 0.0]),
         values=np.array([1.1, 0.12, 0.25, 0.001]),
-        errors=np.array([0.05, 0.01, 0.02, 0.01]),
+        standard_errors=errors,
+        white_errors=errors,
+        freedom=np.full(4, 40.0),
+        intervals=np.zeros((4, 2)),
         at_bound=np.zeros(4, bool),
+        prior_share=np.zeros(4),
         correlations=np.eye(4),
-        fitted=[GOOD],
-        unseen=[GOOD],
+        variance=1.04,
+        message="converged after 7 steps",
     )
-    return dataclasses.replace(given, **changes)
+    runs = {use: changes.pop(use, [GOOD]) for use in ("fitted", "unseen")}
+    return Assessment(dataclasses.replace(numbers, **changes), **runs)
 
 
 def test_a_good_fit_is_called_so():
@@ -90,7 +95,7 @@ def test_numbers_that_are_not_told_are_named_with_the_motion_that_would():
     correlations = np.eye(4)
     correlations[1, 2] = correlations[2, 1] = -0.995
     found = judged(
-        errors=np.array([np.inf, 0.1, 0.2, 0.1]),
+        standard_errors=np.array([np.inf, 0.1, 0.2, 0.1]),
         at_bound=np.array([False, False, True, False]),
         correlations=correlations,
     )
@@ -110,7 +115,7 @@ def test_components_of_a_vector_are_told_beside_its_size():
         names=("arm/com_x", "arm/com_z"),
         start=np.array([0.001, 0.5]),
         values=np.array([0.001, 0.5]),
-        errors=np.array([0.01, 0.01]),
+        standard_errors=np.array([0.01, 0.01]),
         at_bound=np.zeros(2, bool),
         correlations=np.eye(2),
     )

@@ -249,11 +249,11 @@ class Columns:
             ) from None
         return None if found.names == [text] else found
 
-    def headers_in(self, text: str) -> list[str]:
-        """The headers of the columns in a name or an expression."""
-        expression = self.expression(text)
-        names = [text] if expression is None else expression.names
-        return [self.header(name) for name in names]
+    def headers_in(self, texts: Sequence[str]) -> list[str]:
+        """The headers of the columns in names or expressions, each once."""
+        expressions = [(text, self.expression(text)) for text in texts]
+        names = (n for text, found in expressions for n in (found.names if found else [text]))
+        return list(dict.fromkeys(map(self.header, names)))
 
     def evaluated(self, text: str) -> NDArray:
         """The column (n,) or the expression of columns, in SI units."""
@@ -288,8 +288,8 @@ class Columns:
         """
         if not self.sparse:
             return self
-        headers = [header for text in texts for header in self.headers_in(text)]
-        kept = np.isfinite(np.stack([self.values[h] for h in headers])).any(axis=0)
+        columns = [self.values[header] for header in self.headers_in(texts)]
+        kept = np.isfinite(np.stack(columns)).any(axis=0)
         return dataclasses.replace(self, values={k: x[kept] for k, x in self.values.items()})
 
     def times(self, text: str) -> NDArray:
@@ -339,9 +339,8 @@ class Columns:
 
     def conversions(self, texts: Sequence[str]) -> list[str]:
         """What the units in headers have done, such as "q1, q2 in deg are read as rad"."""
-        headers = [header for text in texts for header in self.headers_in(text)]
         by_unit: dict[tuple[str | None, str], list[str]] = {}
-        for header in dict.fromkeys(headers):
+        for header in self.headers_in(texts):
             unit, (name, written) = self.unit(header), name_and_unit(header)
             if unit is not None and unit.factor != 1:
                 by_unit.setdefault((written, unit.si), []).append(name)
@@ -349,10 +348,9 @@ class Columns:
 
     def unknown_units(self, texts: Sequence[str]) -> list[str]:
         """The headers whose units are not known, which were asked for as a whole."""
-        headers = [header for text in texts for header in self.headers_in(text)]
         return [
             header
-            for header in dict.fromkeys(headers)
+            for header in self.headers_in(texts)
             if name_and_unit(header)[1] is not None and self.unit(header) is None
         ]
 
