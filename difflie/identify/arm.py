@@ -36,7 +36,7 @@ from .reading.columns import DataError
 from .recordings import Recording
 from .remarks import doubts, notes
 from .samples import bandwidth, samples
-from .torque_rows import ArmTorques, Friction, RateCoupling, TorqueModel
+from .torque_rows import ArmTorques, Friction, RateCoupling, TorqueModel, own_dofs
 
 _ROUNDS = 2
 
@@ -240,7 +240,7 @@ def machine(model: TorqueModel, friction: Friction, x: NDArray) -> System:
     own = {leaf: np.maximum(values[leaf], 0) for leaf in ("armature", "damping", "friction")}
     for leaf, value in {**own, "friction_velocity": friction.rise}.items():
         leaves[leaf] = np.asarray(getattr(system.joints, leaf), float).copy()
-        leaves[leaf][model.dofs] = value
+        leaves[leaf][own_dofs(model.system)] = value
     system = system.replace(**{k: jnp.asarray(v, system.dtype) for k, v in leaves.items()})
     more = []
     for j, joint in enumerate(model.joints):

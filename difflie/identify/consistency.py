@@ -87,10 +87,6 @@ class Nominal:
         maps = np.stack([parameters_of(each).T for each in moved])
         return Nominal(factors, maps, x[n:], scales)
 
-    @property
-    def count(self) -> int:
-        return len(self.factors)
-
 
 @dataclasses.dataclass(frozen=True)
 class Consistent:
@@ -147,7 +143,7 @@ def consistent(
         active=active,
         hessian=inverse.T @ hessian @ inverse,
         prior=inverse.T @ prior @ inverse,
-        distances=problem.distances(y[: 10 * nominal.count].reshape(-1, 10)),
+        distances=problem.distances(y[: 10 * problem.bodies].reshape(-1, 10)),
         steps=steps,
         converged=converged,
     )
@@ -199,7 +195,8 @@ class ConvexProblem:
         distance: Distance,
     ) -> ConvexProblem:
         w, z = triangle[:, :-1], triangle[:, -1]
-        p, n = w.shape[1], 10 * nominal.count
+        p, bodies = w.shape[1], len(nominal.factors)
+        n = 10 * bodies
         length = np.linalg.norm(w, axis=0)
         back = np.diag(1 / np.where(length > 0, length, 1))
         back[:n, :n] = 0
@@ -214,7 +211,7 @@ class ConvexProblem:
         stiff[n:] = weight * (np.diag(back)[n:] / nominal.scales) ** 2
         return ConvexProblem(
             *(moved, z, near, stiff, back),
-            *(nominal.count, weight, distance, free, bounded),
+            *(bodies, weight, distance, free, bounded),
         )
 
     @property
@@ -268,18 +265,17 @@ class ConvexProblem:
         one = np.broadcast_to(np.eye(4), pseudo.shape)
         heavy, low, stiff = np.sqrt(self.weight), np.sqrt(barrier), np.sqrt(self.stiff)
         held = np.flatnonzero(stiff)
-        limits = [_bounds(low, y, self.bounded)]
+        unit, at, square = np.eye(len(y)), self.bounded, factor.transpose(0, 2, 1) @ factor
+        # Of the barriers -low^2 log y_i.
+        limits = [Squares((low / y[at])[:, None] * unit[at], np.full(len(at), -low))]
         if self.distance == "entropic":
-            off = factor.transpose(0, 2, 1) @ factor - one
-            near = _of_bodies(heavy * turned, heavy * off, len(y))
+            near = _of_bodies(heavy * turned, heavy * (square - one), len(y))
         else:
             flat = np.broadcast_to(BASIS, turned.shape)
             near = _of_bodies(heavy * flat, heavy * (pseudo - one), len(y))
         if self._inner(barrier):
-            away = -one + self._pull * (factor.transpose(0, 2, 1) @ factor)
-            limits.append(_of_bodies(low * turned, low * away, len(y)))
-        each = stiff[held, None] * np.eye(len(y))[held]
-        joints = Squares(each, stiff[held] * (y - self.near)[held])
+            limits.append(_of_bodies(low * turned, low * (self._pull * square - one), len(y)))
+        joints = Squares(stiff[held, None] * unit[held], stiff[held] * (y - self.near)[held])
         data = Squares(self.columns, self.columns @ y - self.torques)
         return data, joined(near, joints), joined(*limits)
 
@@ -393,13 +389,6 @@ def _of_bodies(parts: NDArray, off: NDArray, count: int) -> Squares:
     for b in range(bodies):
         rows[b, :, 10 * b : 10 * b + 10] = parts[b].reshape(10, 16).T
     return Squares(rows.reshape(-1, count), off.reshape(-1))
-
-
-def _bounds(low: float, y: NDArray, at: NDArray) -> Squares:
-    """Of the barriers -low^2 log y_i, i in at."""
-    rows = np.zeros((len(at), len(y)))
-    rows[np.arange(len(at)), at] = low / y[at]
-    return Squares(rows, np.full(len(at), -low))
 
 
 class NominalPrior(Problem):

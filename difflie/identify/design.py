@@ -43,6 +43,7 @@ from .inverse_dynamics import InverseDynamics
 from .problem import Deviation, deviations
 from .recordings import Recording
 from .sensors import Encoder
+from .torque_rows import own_dofs
 
 
 def at_rest(harmonics: int) -> NDArray:
@@ -77,10 +78,7 @@ class Limits(eqx.Module):
 
     @staticmethod
     def of(system: System, position: Any, velocity: Any, acceleration: Any, effort: Any) -> Limits:
-        t, joints = system.topology, system.joints
-        dofs = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
-        dofs = dofs[np.argsort(t.dof_velocity[dofs])]
-        names = [t.joints[t.dof_body[dof]] for dof in dofs]
+        t, joints, dofs = system.topology, system.joints, own_dofs(system)
 
         def given(name: str, value: Any, default: Any) -> NDArray:
             array = np.asarray(default)[dofs] if value is None else np.asarray(value, float)
@@ -91,29 +89,23 @@ class Limits(eqx.Module):
                 )
             return np.broadcast_to(array, system.nv)
 
-        def first(bad: NDArray) -> str:
-            return f"{system.name}: joint {names[int(np.flatnonzero(bad)[0])]!r}"
+        def check(good: NDArray, said: str) -> None:
+            for k in np.flatnonzero(~good)[:1]:
+                raise ValueError(f"{system.name}: joint {t.velocity_labels[k][0]!r}{said}")
 
         lower, upper = (None, None) if position is None else position
         lower = given("position", lower, joints.lower)
         upper = given("position", upper, joints.upper)
-        if not (lower < upper).all():
-            raise ValueError(f"{first(~(lower < upper))} has no room between its position limits")
-        bounded = np.isfinite(lower) & np.isfinite(upper)
-        if not (bounded | (np.isinf(lower) & np.isinf(upper))).all():
-            raise ValueError(
-                f"{first(np.isfinite(lower) != np.isfinite(upper))} has one position limit; give "
-                "both, or none"
-            )
+        check(lower < upper, " has no room between its position limits")
+        bounded = np.isfinite(lower)
+        check(bounded == np.isfinite(upper), " has one position limit; give both, or none")
         speed = given("velocity", velocity, joints.max_velocity)
         hasty = given("acceleration", acceleration, np.full(t.n_dofs, np.inf))
         least, most = map(np.asarray, joints.effort_limits)
         strong = given("effort", effort, np.minimum(-least, most))
         for name, values in (("velocity", speed), ("acceleration", hasty), ("effort", strong)):
-            if not (values > 0).all():
-                raise ValueError(f"{first(~(values > 0))}: its largest {name} must be positive")
-        if not np.isfinite(speed).all():
-            raise ValueError(f"{first(np.isinf(speed))} has no velocity limit; give `velocity`")
+            check(values > 0, f": its largest {name} must be positive")
+        check(np.isfinite(speed), " has no velocity limit; give `velocity`")
         center = np.where(
             bounded, (np.where(bounded, lower, 0) + np.where(bounded, upper, 0)) / 2, 0
         )
@@ -271,22 +263,8 @@ def excitation(
     size = np.concatenate(([0.3], np.repeat(1 / np.arange(1.0, harmonics + 1), 2)))
     waves = size * np.random.default_rng(seed).normal(size=(_DRAWS, system.nv, len(size)))
     draws = np.concatenate((waves @ rest, np.ones((_DRAWS, system.nv, 1))), axis=2)
-    draws = jnp.asarray(draws, system.dtype)
-    slopes, loads = (np.asarray(x) for x in _all_slopes(design, draws))
-    basis, scale = _identifiable(slopes)
-    if not len(scale):
-        raise ValueError(f"{system.name}: no torque depends on the parameters that are free")
-    if slopes.shape[1] < len(scale):
-        raise ValueError(
-            f"{system.name}: {samples} samples of {system.nv} torques cannot tell {len(scale)} "
-            "parameters; take more"
-        )
-    # In these directions the information of all draws together is the identity.
-    whitened = basis / scale
-    seen = slopes @ whitened
-    gains = np.linalg.slogdet(np.swapaxes(seen, 1, 2) @ seen)[1]
-    first = int(np.argmax(gains - _penalty(loads).sum(axis=(1, 2))))
-    found, gain = _searched(design, jnp.asarray(whitened), draws[first], steps)
+    first, before, whitened, scale = _best_draw(design, jnp.asarray(draws, system.dtype))
+    found, gain = _searched(design, jnp.asarray(whitened), first, steps)
     if not np.isfinite(gain):
         raise ValueError(
             f"{system.name}: no motion was found within the limits of effort and space; lower "
@@ -301,7 +279,7 @@ def excitation(
         duration=duration,
         waves=waves,
         information=float(gain) + unit,
-        before=float(gains[first]) + unit,
+        before=before + unit,
         rank=len(scale),
     )
     _check_space(design, found, samples)
@@ -385,6 +363,28 @@ def _penalty(loads: Any) -> Any:
     return 1e3 * jnp.maximum(loads - _NEAR, 0) ** 2
 
 
+def _best_draw(design: _Design, draws: jax.Array) -> tuple[jax.Array, float, NDArray, NDArray]:
+    """The best of random motions, its log det, and the directions (n, r) in which that is taken.
+
+    In these, orthonormal ones over the scales (r,), the information of all draws together is the
+    identity. Raises ValueError where torques tell nothing, or less than there are directions.
+    """
+    slopes, loads = (np.asarray(x) for x in _all_slopes(design, draws))
+    basis, scale = _identifiable(slopes)
+    system, samples = design.parameters.system, len(design.t)
+    if not len(scale):
+        raise ValueError(f"{system.name}: no torque depends on the parameters that are free")
+    if slopes.shape[1] < len(scale):
+        raise ValueError(
+            f"{system.name}: {samples} samples of {system.nv} torques cannot tell {len(scale)} "
+            "parameters; take more"
+        )
+    seen = slopes @ (basis / scale)
+    gains = np.linalg.slogdet(np.swapaxes(seen, 1, 2) @ seen)[1]
+    best = int(np.argmax(gains - _penalty(loads).sum(axis=(1, 2))))
+    return draws[best], float(gains[best]), basis / scale, scale
+
+
 @eqx.filter_jit
 def _all_slopes(design: _Design, draws: jax.Array) -> tuple[jax.Array, jax.Array]:
     basis = jnp.eye(design.parameters.start.size, dtype=draws.dtype)
@@ -433,27 +433,31 @@ def _searched(
 
 
 def _check(system: System, duration: float, harmonics: int, samples: int, steps: int) -> None:
-    if system.nq != system.nv or not system.nv:
-        raise ValueError(
-            f"{system.name}: motions are designed for joints with plain coordinates; fix the others"
-        )
-    if any(isinstance(sensor, Encoder) for sensor in system.sensors):
-        raise ValueError(
-            f"{system.name} has encoders; design its motion without them, in joint coordinates"
-        )
+    """Raises ValueError for machines and numbers for which no motion is designed."""
     alone = all(len(at) == 1 for at in dof_commands(system)) and system.nu == system.nv
-    if system.actuators and not alone:
-        raise ValueError(
-            f"{system.name}: motions are designed for machines with one actuator at each joint; "
-            "give it these, or none"
-        )
-    if system.constraints:
-        raise ValueError(f"{system.name} has closed loops, whose joints do not move freely")
-    if not 0 < duration < np.inf:
-        raise ValueError(f"the duration is {duration} s; it must be positive and finite")
-    if harmonics < 2:
-        raise ValueError(f"{harmonics} harmonics cannot begin at rest; take 2 or more")
-    if samples <= 2 * harmonics:
-        raise ValueError(f"{samples} samples miss some of {harmonics} harmonics; take more")
-    if steps < 1:
-        raise ValueError(f"the search has {steps} steps; give it one or more")
+    encoders = any(isinstance(sensor, Encoder) for sensor in system.sensors)
+    for wrong, fault in (
+        (
+            system.nq != system.nv or not system.nv,
+            "motions are designed for joints with plain coordinates; fix the others",
+        ),
+        (encoders, "it has encoders; design its motion without them, in joint coordinates"),
+        (
+            system.actuators and not alone,
+            "motions are designed for machines with one actuator at each joint; give it these, or "
+            "none",
+        ),
+        (system.constraints, "it has closed loops, whose joints do not move freely"),
+        (
+            not 0 < duration < np.inf,
+            f"the duration is {duration} s; it must be positive and finite",
+        ),
+        (harmonics < 2, f"{harmonics} harmonics cannot begin at rest; take 2 or more"),
+        (
+            samples <= 2 * harmonics,
+            f"{samples} samples miss some of {harmonics} harmonics; take more",
+        ),
+        (steps < 1, f"the search has {steps} steps; give it one or more"),
+    ):
+        if wrong:
+            raise ValueError(f"{system.name}: {fault}")

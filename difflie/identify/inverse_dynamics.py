@@ -124,7 +124,9 @@ class InverseDynamics(Problem):
             ]
         )
         there &= np.isfinite(off)
-        there &= np.concatenate([_counted(recording, system.nv) for recording in recordings])
+        there &= np.concatenate(
+            [np.broadcast_to(r.counted, (len(r.t), system.nv)) for r in recordings]
+        )
         off = np.where(np.isfinite(off), off, 1)
         if kernel is not None:
             there &= _inside(recordings, len(kernel) // 2 + 1)[:, None]
@@ -141,13 +143,9 @@ class InverseDynamics(Problem):
 
     def efforts(self, system: System) -> Float[Array, "n nv"]:
         """The efforts (n, nv) delivered for the measured commands, averaged likewise."""
-        tree = Tree.of(system)
-
-        def effort(torques: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
-            return generalised(tree, torques, q, v)
-
-        state = to_true(system, self.q, self.v)
-        return self._mean(jax.vmap(effort)(self._given(system)[0], *state))
+        tree, state = Tree.of(system), to_true(system, self.q, self.v)
+        effort = jax.vmap(lambda *row: generalised(tree, *row))
+        return self._mean(effort(self._given(system)[0], *state))
 
     def commanded(self, system: System, efforts: Float[Array, "n nv"]) -> InverseDynamics:
         """The problem with commands (n, nu) for which the actuators deliver these efforts (n, nv).
@@ -156,8 +154,7 @@ class InverseDynamics(Problem):
         than laws that are linear in the command need. Actuators with a memory get the efforts as
         commands.
         """
-        place = np.argsort(_commands(system))
-        wanted = efforts[:, place]
+        wanted = efforts[:, np.argsort(_commands(system))]
         commanded = dataclasses.replace(self, tau=wanted)
         for _ in range(0 if remember(system) else 2):
             given, gain = commanded._given(system)
@@ -199,10 +196,9 @@ class InverseDynamics(Problem):
 
     @property
     def layout(self) -> Layout:
-        first, t, nv = np.asarray(self.first), np.asarray(self.t), self.there.shape[1]
-        sequence, time = np.unique(first, return_inverse=True)[1], t - t[first]
-        each = np.tile(np.arange(nv), len(t))
-        return Layout(np.repeat(sequence, nv), np.repeat(time, nv), each)
+        first, t = np.asarray(self.first), np.asarray(self.t)
+        sequence = np.unique(first, return_inverse=True)[1]
+        return Layout.of_rows(sequence, t - t[first], self.there.shape[1])
 
     def _given(self, system: System) -> tuple[Float[Array, "n nu"], Float[Array, "n nu"]]:
         """The output of each actuator (n, nu), and its derivative by a shift of its commands."""
@@ -270,12 +266,6 @@ def _as_measured(recording: Recording) -> Recording:
     """The recording with the efforts from before smoothing."""
     smoothing = recording.smoothing
     return recording if smoothing is None else dataclasses.replace(recording, tau=smoothing.tau)
-
-
-def _counted(recording: Recording, nv: int) -> NDArray:
-    """A mask (n, nv) of the torques that count."""
-    counts = True if recording.counts is None else recording.counts
-    return np.broadcast_to(counts, (len(recording.t), nv))
 
 
 def _kernel(recordings: Sequence[Recording]) -> NDArray | None:

@@ -20,10 +20,7 @@ class Loss(eqx.Module):
 
     def influence(self, r: Float[Array, " k"]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
         """psi = rho'(r) / 2 (k,), which is r near zero, and its derivative (k,)."""
-
-        def psi(r: jax.Array) -> jax.Array:
-            return jax.grad(lambda r: jnp.sum(self(r) ** 2) / 2)(r)
-
+        psi = jax.grad(lambda r: jnp.sum(self(r) ** 2) / 2)
         return jax.jvp(psi, (r,), (jnp.ones_like(r),))
 
 

@@ -35,6 +35,12 @@ class Layout(NamedTuple):
     time: NDArray
     channel: NDArray
 
+    @staticmethod
+    def of_rows(sequence: NDArray, time: NDArray, width: int) -> Layout:
+        """Of rows (n,), one after the other, each with a residual for all of its channels."""
+        channel = np.tile(np.arange(width), len(time))
+        return Layout(np.repeat(sequence, width), np.repeat(time, width), channel)
+
 
 class LogNumber(NamedTuple):
     """An unknown that belongs to the log and not to the machine: its name, unit and bounds."""

@@ -84,11 +84,8 @@ class Readings(Problem):
     def errors(self, system: System) -> Float[Array, "n K"]:
         """Predictions less readings (n, K) in the units of the sensors; zero at gaps."""
         q, v, a = to_true(system, self.q, self.v, self.a)
-
-        def at(given: jax.Array, *row: jax.Array) -> jax.Array:
-            return differences(system, self.names, given, *row)
-
-        return jax.vmap(at)(self.given, q, v, a, self.u, self.t)
+        off = jax.vmap(lambda *row: differences(system, self.names, *row))
+        return off(self.given, q, v, a, self.u, self.t)
 
     def residual(self, system: System, own: Float[Array, "*m"]) -> Float[Array, " k"]:
         return (self.errors(system) / self.deviation).ravel()
@@ -99,10 +96,7 @@ class Readings(Problem):
 
     @property
     def layout(self) -> Layout:
-        width = self.given.shape[1]
-        recording, t = np.asarray(self.recording), np.asarray(self.t)
-        channel = np.tile(np.arange(width), len(t))
-        return Layout(np.repeat(recording, width), np.repeat(t, width), channel)
+        return Layout.of_rows(np.asarray(self.recording), np.asarray(self.t), self.given.shape[1])
 
 
 def _rows(
@@ -249,8 +243,7 @@ class SimulatedReadings(eqx.Module):
         """
 
         def at(given, q, v, u, t, dt, memories):
-            known = None if memories is None else timed(memories, dt)
-            machine = recalled(system, known)
+            machine = recalled(system, memories and timed(memories, dt))
             return differences(machine, self.names, given, q, v, None, u, t)
 
         rows = self.given, q, v, self.u, self.t, self.dt, memories

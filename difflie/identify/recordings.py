@@ -332,6 +332,11 @@ class Recording:
             )
         return self._counting(fast)
 
+    @property
+    def counted(self) -> NDArray | bool:
+        """A mask (n, 1) or (n, nv) of the torques that count in a fit; True where all do."""
+        return True if self.counts is None else self.counts
+
     def column(self, quantity: str, j: int) -> str:
         """The name of column j of a quantity, for messages: that in the file where it is known."""
         names = self.columns.get(quantity, ())
@@ -365,8 +370,7 @@ class Recording:
         return values
 
     def _counting(self, counts: NDArray) -> Recording:
-        before = True if self.counts is None else self.counts
-        return dataclasses.replace(self, counts=counts & before)
+        return dataclasses.replace(self, counts=counts & self.counted)
 
     def _uniform_step(self) -> float:
         """The step (s); raises DataError for what a filter cannot take."""

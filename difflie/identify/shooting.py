@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Shaped
 from numpy.typing import NDArray
 
 from .. import native
@@ -201,20 +201,16 @@ class Shooting(Problem):
         )
 
         def turn(memories: Any, row: tuple) -> tuple[Any, None]:
-            dt, tau, q, v = row
+            tau, q, v, dt = row
             return next_memories(tree, tau, q, v, timed(memories, dt)), None
 
         def window(memories: Any, given: tuple) -> tuple[Any, Any]:
             follows, rows = given
-            memories = chosen(follows, memories, start(rows))
+            memories = chosen(follows, memories, first_memories(tree, *(x[0] for x in rows)))
             return jax.lax.scan(turn, memories, rows)[0], memories
 
-        def start(rows: tuple) -> Any:
-            dt, tau, q, v = (x[0] for x in rows)
-            return first_memories(tree, tau, q, v, dt)
-
-        rows = self.dt, self.tau, q, v
-        begin = start(tuple(x[0] for x in rows))
+        rows = self.tau, q, v, self.dt
+        begin = first_memories(tree, *(x[0, 0] for x in rows))
         return jax.lax.scan(window, begin, (self.follows, rows))[1]
 
     def departure(
@@ -254,15 +250,15 @@ class Shooting(Problem):
         residual = jnp.concatenate(parts, axis=-1)
         if not self.free:
             return residual[:, 1:].ravel()
-        jump = jnp.concatenate(
-            (jax.vmap(system.manifold.difference)(q[1:, 0], q[:-1, -1]), v[:-1, -1] - v[1:, 0]),
-            axis=-1,
-        )
+        moved = jax.vmap(system.manifold.difference)(q[1:, 0], q[:-1, -1])
+        jump = jnp.concatenate((moved, v[:-1, -1] - v[1:, 0]), axis=-1)
         jump = jnp.where(self.follows[1:, None], jump, 0) / self.deviation[1:]
-        # This measurement is counted as the last of the window before.
-        joined = self.follows[:, None, None] & (jnp.arange(residual.shape[1]) == 0)[:, None]
-        residual = jnp.where(joined, 0, residual)
-        return jnp.concatenate((residual.ravel(), jump.ravel()))
+        return jnp.concatenate((self._counted(residual).ravel(), jump.ravel()))
+
+    def _counted(self, rows: Shaped[Array, "w edges k"]) -> Shaped[Array, "w edges k"]:
+        """Zero in the first row of a window that follows: it is the last of the one before."""
+        first = (jnp.arange(rows.shape[1]) == 0)[:, None]
+        return jnp.where(self.follows[:, None, None] & first, jnp.zeros_like(rows), rows)
 
     @property
     def measured(self) -> Bool[Array, " k"]:
@@ -278,22 +274,17 @@ class Shooting(Problem):
             begin[k] = begin[k - 1] + long[k - 1]
         time = begin[:, None] + np.pad(np.cumsum(dt, axis=1), ((0, 0), (1, 0)))
         time = time if self.free else time[:, 1:]
-        width, states = self._width, 2 * self.v.shape[-1]
-        rows = [np.broadcast_to(sequence[:, None], time.shape), time]
-        sequence, time = (np.repeat(x.ravel(), width) for x in rows)
-        channel = np.tile(np.arange(width), len(time) // width)
+        each = np.broadcast_to(sequence[:, None], time.shape)
+        rows = Layout.of_rows(each.ravel(), time.ravel(), self._width)
         if not self.free:
-            return Layout(sequence, time, channel)
-        jumps = np.repeat(np.cumsum(~follows)[1:] - 1, states), np.repeat(begin[1:], states)
-        jumps = (*jumps, np.tile(width + np.arange(states), len(dt) - 1))
-        return Layout(
-            *(np.concatenate(x) for x in zip((sequence, time, channel), jumps, strict=True))
-        )
+            return rows
+        jumps = Layout.of_rows(sequence[1:], begin[1:], 2 * self.v.shape[-1])
+        jumps = jumps._replace(channel=self._width + jumps.channel)
+        return Layout(*(np.concatenate(x) for x in zip(rows, jumps, strict=True)))
 
 
 @eqx.filter_jit
 def _measured(problem: Shooting) -> Bool[Array, " k"]:
-    nv = problem.v.shape[-1]
     gap = jnp.isnan(problem.q).any(axis=-1, keepdims=True)
     there = jnp.concatenate(
         (jnp.broadcast_to(~gap, problem.v.shape), ~jnp.isnan(problem.v)), axis=-1
@@ -302,10 +293,8 @@ def _measured(problem: Shooting) -> Bool[Array, " k"]:
         there = jnp.concatenate((there, problem.readings.there), axis=-1)
     if not problem.free:
         return there[:, 1:].ravel()
-    joined = problem.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
-    there = there & ~joined
-    jumps = jnp.broadcast_to(problem.follows[1:, None], (len(problem.dt) - 1, 2 * nv))
-    return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(problem.deviation[1:])).ravel()))
+    jumps = problem.follows[1:, None] & jnp.isfinite(problem.deviation[1:])
+    return jnp.concatenate((problem._counted(there).ravel(), jumps.ravel()))
 
 
 def _completed(

@@ -171,6 +171,13 @@ def without(
     return system.replace(**light, **none)
 
 
+def own_dofs(system: System) -> NDArray:
+    """The places (nv,) of the joints' numbers in `System.joints`; mimic joints have others."""
+    t = system.topology
+    own = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
+    return own[np.argsort(t.dof_velocity[own])]
+
+
 @dataclasses.dataclass(frozen=True)
 class RateCoupling:
     """A motor that turns with a sum of joint rates, such as that of a coupled wrist.
@@ -273,13 +280,6 @@ class TorqueModel(eqx.Module):
         for coupling in couplings:
             coupling.direction(names, model.forces)
         return model
-
-    @property
-    def dofs(self) -> NDArray:
-        """The places (nv,) of the joints' numbers in `System.joints`; mimic joints have others."""
-        t = self.system.topology
-        own = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
-        return own[np.argsort(t.dof_velocity[own])]
 
     @property
     def inertial(self) -> int:
@@ -390,7 +390,7 @@ class TorqueModel(eqx.Module):
             return [getattr(drives.get(joint, _NO_DRIVE), leaf) for joint in self.joints]
 
         rows: dict[str, Any] = {
-            **{leaf: getattr(system.joints, leaf)[self.dofs] for leaf in JOINTS},
+            **{leaf: getattr(system.joints, leaf)[own_dofs(self.system)] for leaf in JOINTS},
             "breakaway": [peaks.get(joint, 0.0) for joint in self.joints],
             "offset": [-bias for bias in of_drives("torque_bias")],
         }
@@ -429,7 +429,7 @@ class ArmTorques(Problem):
     def residual(self, system: System, own: Float[Array, " m"]) -> Float[Array, " k"]:
         x, columns = self.model.numbers_of(system, own), np.array(self.columns, int)
         fading = {c.joint: c.stribeck_velocity for c in system.couplings if isinstance(c, Stribeck)}
-        rises = system.joints.friction_velocity[self.model.dofs]
+        rises = system.joints.friction_velocity[own_dofs(self.model.system)]
         fadings = jnp.stack([fading.get(joint, jnp.ones(())) for joint in self.model.joints])
         b = jnp.log(jnp.concatenate((rises, fadings))[columns] / self.velocities)
         off = product(self.matrix, x) + product(self.slopes, b) - self.target
@@ -492,5 +492,5 @@ def _columns(model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array) -> ja
 
 @eqx.filter_jit
 def _known_torques(model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-    tree = Tree.of(without(model.system, model.bodies, model.dofs))
+    tree = Tree.of(without(model.system, model.bodies, own_dofs(model.system)))
     return jax.vmap(lambda *state: needed_torque(tree, *state))(q, v, a)
