@@ -244,9 +244,8 @@ def machine(model: TorqueModel, friction: Friction, x: NDArray) -> System:
     system = system.replace(**{k: jnp.asarray(v, system.dtype) for k, v in leaves.items()})
     more = []
     for j, joint in enumerate(model.joints):
-        peak = values["breakaway"][j]
         if np.isfinite(friction.fading[j]):
-            more.append(Stribeck(joint, max(peak, 0.0), friction.fading[j]))
+            more.append(Stribeck(joint, max(values["breakaway"][j], 0.0), friction.fading[j]))
         offset = values["offset"][j] if model.offsets else 0.0
         load = model.joint_numbers(x, "load_friction")[j] if model.load else 0.0
         if model.offsets or model.load:

@@ -57,8 +57,7 @@ def chosen_friction(logs: Logs, model: TorqueModel, stribeck: bool | None = None
     for part in _FADINGS:
         candidate = Friction(rise, np.maximum(speeds * part, 3 * rise))
         gain = _gains(least, independent, logs.equations(model, candidate), model)
-        better = gain > most
-        fading = np.where(better, candidate.fading, friction.fading)
+        fading = np.where(gain > most, candidate.fading, friction.fading)
         friction, most = Friction(rise, fading), np.maximum(gain, most)
     return friction
 

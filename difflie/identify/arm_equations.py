@@ -58,8 +58,7 @@ class Equations:
         length = np.einsum("rjp,rjp->jp", columns, columns)
         measured = np.sum(torques**2, axis=0) @ (length > 0)
         total = length.sum(axis=0)
-        size = np.where(total > 0, total, 1)
-        return np.sqrt(np.where(total > 0, measured / size, np.inf))
+        return np.sqrt(np.where(total > 0, measured / np.where(total > 0, total, 1), np.inf))
 
     def triangle(self, deviations: NDArray, rows: NDArray | None = None) -> NDArray:
         """The triangle (., p + 1) of the columns beside the torques, in standard deviations (nv,).
@@ -92,8 +91,7 @@ class Logs:
     @property
     def speeds(self) -> NDArray:
         """The root mean square of each joint's velocity (nv,)."""
-        v = np.concatenate([s.v for s in self.samples])
-        speed = np.sqrt(np.mean(v**2, axis=0))
+        speed = np.sqrt(np.mean(np.concatenate([s.v for s in self.samples]) ** 2, axis=0))
         return np.where(speed > 0, speed, speed.max())
 
     def equations(
@@ -245,8 +243,7 @@ def weights_and_solution(
     size = np.where(size > 0, size, 1)
     deviations, x = size, np.zeros(equations.columns.shape[2])
     for _ in range(_ROUNDS):
-        triangle = equations.triangle(deviations, rows)
-        x = least_squares(triangle)
+        x = least_squares(equations.triangle(deviations, rows))
         off = np.where(counts, equations.residual(x), 0)
         mean = np.sum(weight * off**2, axis=0) / total
         deviations = np.maximum(np.sqrt(mean), _LEAST_NOISE * size)
@@ -273,8 +270,7 @@ def solved(equations: Equations, names: Sequence[str]) -> Solution:
     independent = independent_rows(equations, x)
     part = equations.counts.sum() / max(float(independent.sum()), 1.0)
     singular = np.linalg.svd(w / size, compute_uv=False)
-    inverse = np.linalg.pinv(w / size)
-    errors = np.linalg.norm(inverse, axis=1) / size * np.sqrt(part)
+    errors = np.linalg.norm(np.linalg.pinv(w / size), axis=1) / size * np.sqrt(part)
     return Solution(
         x=x,
         deviations=deviations,
@@ -313,8 +309,7 @@ def _essential(w: NDArray, y: NDArray, part: float) -> NDArray:
     while len(kept) > 1:
         q, r = np.linalg.qr(w[:, kept])
         x = np.linalg.solve(r, q.T @ y)
-        square = float(y @ y - (q.T @ y) @ (q.T @ y))
-        least = square if least is None else least
+        least = float(y @ y - (q.T @ y) @ (q.T @ y)) if least is None else least
         error = np.linalg.norm(np.linalg.inv(r), axis=1) * np.sqrt(part)
         relative = error / np.maximum(np.abs(x), np.finfo(float).tiny)
         worst = int(np.argmax(relative))

@@ -117,8 +117,7 @@ class Linear:
         target = np.asarray(few.target) - np.delete(matrix, order, 1) @ np.delete(chi, order)
         rows = triangle(np.column_stack((matrix[:, order], target)))
         nominal = Nominal.of(chi[order], len(bodies), np.full(len(columns), np.inf))
-        signed = 10 * len(bodies) + np.arange(len(columns))
-        found = consistent(rows, nominal, signed, weight / 2)
+        found = consistent(rows, nominal, 10 * len(bodies) + np.arange(len(columns)), weight / 2)
         # Zero has no free numbers; what is much less than an error stands for it.
         length = np.linalg.norm(matrix[:, columns], axis=0)
         least = np.where(length > 0, _NO_NUMBER / np.where(length > 0, length, 1), chi[columns])

@@ -84,8 +84,7 @@ class Nominal:
         n = 10 * bodies
         factors = np.linalg.cholesky(pseudo_inertias(x[:n].reshape(-1, 10)))
         moved = np.einsum("bij,kjl,bml->bkim", factors, BASIS, factors)
-        maps = np.stack([parameters_of(each).T for each in moved])
-        return Nominal(factors, maps, x[n:], scales)
+        return Nominal(factors, np.stack([parameters_of(each).T for each in moved]), x[n:], scales)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,8 +293,7 @@ class ConvexProblem:
         if self.distance == "geometric":
             off = pseudo - np.eye(4)
             return np.einsum("bij,bji->b", off, off) / 2
-        log_det = np.linalg.slogdet(pseudo)[1]
-        return np.einsum("bii->b", pseudo) - log_det - 4
+        return np.einsum("bii->b", pseudo) - np.linalg.slogdet(pseudo)[1] - 4
 
     def path(self, y: NDArray) -> tuple[NDArray, int, bool]:
         """The minimum within the lowest barrier from y, the steps, and whether the search ended.

@@ -109,8 +109,7 @@ class Limits(eqx.Module):
         center = np.where(
             bounded, (np.where(bounded, lower, 0) + np.where(bounded, upper, 0)) / 2, 0
         )
-        half = np.where(bounded, (upper - lower) / 2, np.inf)
-        return Limits(center, half, speed, hasty, strong)
+        return Limits(center, np.where(bounded, (upper - lower) / 2, np.inf), speed, hasty, strong)
 
 
 # The size of violations of one-sided bounds near zero, in the quantity's unit.
@@ -426,8 +425,7 @@ def _searched(
         change, state = optimizer.update(slope, state)
         return (optax.apply_updates(numbers, change), state, best, most), None
 
-    nothing = jnp.asarray(-jnp.inf, first.dtype)
-    carry = first, optimizer.init(first), first, nothing
+    carry = first, optimizer.init(first), first, jnp.asarray(-jnp.inf, first.dtype)
     (_, _, best, most), _ = jax.lax.scan(step, carry, length=steps)
     return best, most
 

@@ -228,8 +228,7 @@ def compressed(residual: Callable, unknown: Any, args: Any) -> tuple[NDArray, ND
     directions = None
     if width:
         each = [np.tile(np.eye(w.colours, width), (w.count, 1))[: w.count * w.size] for w in chains]
-        own = np.concatenate(each)
-        shared = np.eye(n + width, n), np.eye(n + width, width, -n) @ own.T
+        shared = np.eye(n + width, n), np.eye(n + width, width, -n) @ np.concatenate(each).T
         directions = np.concatenate(shared, axis=1)
     r, jacobian = (
         np.asarray(a) for a in residuals_and_jacobian(residual, unknown, args, directions)
@@ -308,8 +307,7 @@ def _eliminated(chain: list[NDArray], damping: NDArray) -> tuple[list[_Front], N
         # What earlier windows have left begins with the unknowns of this one.
         before = np.zeros((len(left), width))
         before[:, :m], before[:, 2 * m :] = left[:, :m], left[:, m:]
-        damped = np.eye(m, width) * damp[:, None]
-        rows = triangle(np.concatenate((t, before, damped)))
+        rows = triangle(np.concatenate((t, before, np.eye(m, width) * damp[:, None])))
         fronts.append(_Front(rows[:m, :m], rows[:m, m : 2 * m], rows[:m, 2 * m :]))
         left = rows[m:, m:]
     return fronts, left[:, m:]

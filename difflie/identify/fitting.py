@@ -271,8 +271,7 @@ class Fit(Estimates):
         if self.assessment is not None:
             numbers, assessment = self.estimates, self.assessment
             return arm_report(numbers, self.converged, assessment, judged, about, whole)
-        results = self.assess(fitted, held_out)
-        return fit_report(results, judged, about, whole, self.correlations)
+        return fit_report(self.assess(fitted, held_out), judged, about, whole, self.correlations)
 
     def report(
         self,
@@ -498,8 +497,7 @@ def _limits(
 ) -> tuple[NDArray, NDArray]:
     """The lower and upper bounds of the parameters, and then of numbers of logs."""
     lower, upper = parameters.limits
-    ends = [(n.lower, n.upper) for n in numbers]
-    more = np.array(ends, float).reshape(-1, 2)
+    more = np.array([(n.lower, n.upper) for n in numbers], float).reshape(-1, 2)
     return np.append(lower, more[:, 0]), np.append(upper, more[:, 1])
 
 

@@ -225,8 +225,7 @@ class InverseDynamics(Problem):
 
         def turn(memories: Any, row: tuple) -> tuple[Any, jax.Array]:
             begins, h, tau, q, v = row
-            start = first_memories(tree, tau, q, v, h)
-            memories = chosen(begins, start, timed(memories, h))
+            memories = chosen(begins, first_memories(tree, tau, q, v, h), timed(memories, h))
             given = torques(tree, tau, q, v, memories)
             return next_memories(tree, tau, q, v, memories), given
 

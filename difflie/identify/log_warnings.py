@@ -241,8 +241,7 @@ def _jumps(recording: Recording, q: NDArray) -> Iterator[str]:
         there = step[~np.isnan(step)]
         if not len(there) or not np.ptp(there):
             continue
-        most = max(_JUMP * np.quantile(there, _OFTEN), _JUMP_LEAST)
-        jumps = np.flatnonzero(step > most)
+        jumps = np.flatnonzero(step > max(_JUMP * np.quantile(there, _OFTEN), _JUMP_LEAST))
         if len(jumps):
             more = f" and at {len(jumps) - 1} other places" if len(jumps) > 1 else ""
             yield (
@@ -266,8 +265,7 @@ def _outside(system: System, recording: Recording, q: NDArray) -> Iterator[str]:
                 f"in {unit}?"
             )
         elif angle and not limited and np.abs(column).max(initial=0) > _FAR:
-            far = np.abs(column).max()
-            yield f"{where} turns to {far:.4g} rad; is its q in {unit}?"
+            yield f"{where} turns to {np.abs(column).max():.4g} rad; is its q in {unit}?"
 
 
 def _of_rates(system: System, recording: Recording, q: NDArray, v: NDArray) -> Iterator[str]:

@@ -71,8 +71,7 @@ def savitzky_golay(window: int, order: int, dt: float) -> Filter:
 
     # The second derivative's weights are the second differences of the kernel.
     second = savgol_coeffs(window, order, deriv=2, use="dot")
-    kernel = np.cumsum(np.cumsum(second))[:-2]
-    return Filter(derivative(0), derivative(1), derivative(2), kernel)
+    return Filter(derivative(0), derivative(1), derivative(2), np.cumsum(np.cumsum(second))[:-2])
 
 
 def butterworth(cutoff: float, order: int, dt: float) -> Filter:

@@ -52,9 +52,8 @@ class RecursiveLeastSquares(eqx.Module):
         weighted = jnp.where(there[:, None], rows, 0) / jnp.where(there, deviations, 1)[:, None]
         r = jnp.linalg.qr(jnp.concatenate((before, weighted)), mode="r")
         p = columns.shape[1]
-        rest = r[p:, p]
         return RecursiveLeastSquares(
-            r[:p, :p], r[:p, p], forgetting * self.squares + jnp.sum(rest**2)
+            r[:p, :p], r[:p, p], forgetting * self.squares + jnp.sum(r[p:, p] ** 2)
         )
 
     def estimate(self) -> Float[Array, " p"]:

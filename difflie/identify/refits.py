@@ -105,12 +105,10 @@ def bootstrap(
         shift[rows.prior] = random.normal(size=int(rows.prior.sum()))
         moved = *args, jnp.asarray(shift)
         off = evaluated(residual, begin, moved)
-        cost = float(off @ off) / 2
-        (x, _), _, done, _ = minimiser.minimised(residual, begin, moved, cost)
+        (x, _), _, done, _ = minimiser.minimised(residual, begin, moved, float(off @ off) / 2)
         found.append(np.asarray(fit.parameters.values(x)))
         converged.append(done)
-    values = fit.values[: len(fit.parameters.names)]
-    return Bootstrap(values, np.array(found), np.array(converged))
+    return Bootstrap(fit.values[: len(fit.parameters.names)], np.array(found), np.array(converged))
 
 
 @dataclasses.dataclass(frozen=True)

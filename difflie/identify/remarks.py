@@ -105,8 +105,7 @@ def warn_of_ends(
 
     x (n,): the free numbers; values and at_bound (p,): the estimates, and whether they are there.
     """
-    off_prior = np.asarray(parameters.residual(x))
-    for name, off in zip(parameters.prior_names, off_prior, strict=True):
+    for name, off in zip(parameters.prior_names, np.asarray(parameters.residual(x)), strict=True):
         if abs(off) > _FAR:
             warn(f"{name} is {abs(off):.3g} deviations from its prior; is this right?")
     for k in np.flatnonzero(at_bound):
@@ -151,8 +150,7 @@ def advice(names: Sequence[str]) -> Iterator[str]:
     """A sentence for each kind among poorly identified numbers: what would identify them."""
     kinds: dict[str, list[str]] = {}
     for name in names:
-        leaf = name.rpartition("/")[2]
-        told = (motion for words, motion in _KINDS if leaf.startswith(words))
+        told = (motion for words, motion in _KINDS if name.rpartition("/")[2].startswith(words))
         kinds.setdefault(next(told, _OTHERS), []).append(name)
     for motion, several in kinds.items():
         yield f"to tell {listed(several)}: {motion}"
@@ -282,8 +280,7 @@ def doubts(
 
 def _scale(model: TorqueModel, equations: Equations) -> float:
     """The torques over those of the file's bodies, the median of joints that tell it; or 1."""
-    inertial = equations.columns[:, :, : model.inertial]
-    needed = inertial @ model.file_numbers()[: model.inertial]
+    needed = equations.columns[:, :, : model.inertial] @ model.file_numbers()[: model.inertial]
     found = []
     for j, counts in enumerate(equations.counts.T):
         own = [model.inertial + k * len(model.joints) + j for k in range(3)]

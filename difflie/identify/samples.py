@@ -118,8 +118,7 @@ def bandwidth(recording: Recording) -> NDArray:
     if not total.any():
         raise DataError(f"{recording.name}: no joint moves; record a motion")
     part = np.cumsum(power, axis=0) / np.where(total > 0, total, 1)
-    highest = np.argmax(part >= _POWER, axis=0)
-    return np.where(total > 0, frequency[np.maximum(highest, 1)], 0.0)
+    return np.where(total > 0, frequency[np.maximum(np.argmax(part >= _POWER, axis=0), 1)], 0.0)
 
 
 def samples(system: System, recording: Recording, motion: NDArray | float | None = None) -> Samples:

@@ -131,8 +131,7 @@ class Shooting(Problem):
         w, edges, nv = self.v.shape
         each = np.repeat(np.arange(w), (edges if self.free else edges - 1) * self._width)
         # A jump depends on the state that the next window starts with.
-        jumps = np.repeat(np.arange(w - 1 if self.free else 0), 2 * nv)
-        return np.concatenate((each, jumps))
+        return np.concatenate((each, np.repeat(np.arange(w - 1 if self.free else 0), 2 * nv)))
 
     def motions(
         self, system: System, own: jax.Array
@@ -317,8 +316,7 @@ def _completed(
         v = np.asarray(steps) / np.diff(recording.t)[:, None]
         recording = dataclasses.replace(recording, v=np.concatenate((v, v[-1:])))
     if recording.tau is None:
-        tau = np.zeros((len(recording.t), system.nu))
-        recording = dataclasses.replace(recording, tau=tau)
+        recording = dataclasses.replace(recording, tau=np.zeros((len(recording.t), system.nu)))
     return recording
 
 

@@ -212,8 +212,7 @@ def blocks(residuals: NDArray, layout: Layout) -> NDArray:
     times = [np.unique(layout.time[layout.sequence == s]) for s in np.unique(layout.sequence)]
     spans = [t[-1] - t[0] + _step(t) for t in times]
     whole = sum(spans)
-    long = _TIMES * correlation_time(residuals, layout)
-    length = np.clip(long, whole / _MOST, whole / _LEAST)
+    length = np.clip(_TIMES * correlation_time(residuals, layout), whole / _MOST, whole / _LEAST)
     found, first = np.zeros(len(residuals), int), 0
     for s, t, span in zip(np.unique(layout.sequence), times, spans, strict=True):
         count = min(max(round(span / length), 1) if length > 0 else 1, len(t))
