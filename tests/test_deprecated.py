@@ -12,7 +12,7 @@ from pendulums import pendulum
 import difflie as dl
 import difflie.control as dc
 from difflie import deprecated
-from difflie.identify.arm_choices import HeldOut
+from difflie.identify.arm_equations import HeldOut
 from difflie.identify.assessment import JointScore
 from difflie.integrators import RKMK4
 from difflie.io.results import save_json

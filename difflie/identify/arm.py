@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 import jax.numpy as jnp
@@ -24,15 +24,24 @@ from ..forces import Drive, Stribeck, attach
 from ..parameters import Parameters, entries
 from ..parameters.pseudo_inertia import inconsistency, nearest_consistent
 from ..system.system import System
-from .arm_choices import WEIGHTS, HeldOut, chosen_friction, held_out, with_load
-from .arm_equations import Equations, Logs, solved
+from ..system.validation import format_value
+from .arm_equations import (
+    WEIGHTS,
+    Equations,
+    HeldOut,
+    Logs,
+    chosen_friction,
+    held_out,
+    solved,
+    with_load,
+)
 from .assessment import ArmAssessment, JointScore, Prediction, scores
 from .consistency import Consistent, Distance, Nominal, NominalPrior, consistent
 from .fitting import Fit, judged
 from .least_squares import Outcome
 from .log_warnings import log_warnings, rate_warnings
 from .losses import Squares
-from .reading.columns import DataError
+from .reading.columns import refuse
 from .recordings import Recording
 from .remarks import doubts, notes
 from .samples import bandwidth, samples
@@ -62,16 +71,21 @@ class ArmSettings:
     couplings: tuple[RateCoupling, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("weight", "bandwidth"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value}; it must be positive and finite")
-        if self.distance not in get_args(Distance):
-            raise ValueError(
-                f"distance is {self.distance!r}; it must be one of {', '.join(get_args(Distance))}"
-            )
-        if self.blocks < 2:
-            raise ValueError(f"blocks is {self.blocks}; it must be 2 or more")
+        known = get_args(Distance)
+        for name, good, needed in (
+            ("weight", self.weight is None or 0 < self.weight < np.inf, "positive and finite"),
+            (
+                "bandwidth",
+                self.bandwidth is None or 0 < self.bandwidth < np.inf,
+                "positive and finite",
+            ),
+            ("distance", self.distance in known, f"one of {', '.join(known)}"),
+            ("blocks", self.blocks >= 2, "2 or more"),
+        ):
+            if not good:
+                raise ValueError(
+                    f"{name} is {format_value(getattr(self, name))}; it must be {needed}"
+                )
 
 
 def identify_arm(
@@ -104,14 +118,15 @@ def identify_arm(
     """
     recordings = [recordings] if isinstance(recordings, Recording) else list(recordings)
     validate = [validate] if isinstance(validate, Recording) else list(validate)
-    if not recordings:
-        raise DataError(f"{system.name}: there are no recordings to fit")
-    if system.dtype != np.float64:
-        raise DataError(
-            f"{system.name} has single precision, in which base parameters cannot be separated; "
-            'write jax.config.update("jax_enable_x64", True) before it is loaded, for double '
-            "precision"
-        )
+    refuse(
+        system.name,
+        (not recordings, "there are no recordings to fit"),
+        (
+            system.dtype != np.float64,
+            "it has single precision, in which base parameters cannot be separated; write "
+            'jax.config.update("jax_enable_x64", True) before it is loaded, for double precision',
+        ),
+    )
     model = TorqueModel.of(system, settings.couplings, offsets=settings.offsets)
     motion = settings.bandwidth or np.max([bandwidth(r) for r in recordings], axis=0)
     logs = Logs.of(model, [samples(system, r, motion) for r in recordings])
@@ -124,16 +139,9 @@ def identify_arm(
     scales = equations.scales(base.deviations)[model.inertial :]
     near = Nominal.of(start, len(model.bodies), scales), model.nonnegative
     weights = WEIGHTS if settings.weight is None else (settings.weight,)
-    blocks = held_out(
-        equations,
-        base.deviations,
-        *near,
-        weights=weights,
-        distance=settings.distance,
-        count=settings.blocks,
-    )
-    triangle = equations.triangle(base.deviations)
-    best = consistent(triangle, *near, blocks.best, settings.distance)
+    chosen = {"weights": weights, "distance": settings.distance, "count": settings.blocks}
+    blocks = held_out(equations, base.deviations, *near, **chosen)
+    best = consistent(equations.triangle(base.deviations), *near, blocks.best, settings.distance)
     for _ in range(_ROUNDS if model.load else 0):
         equations = logs.equations(model, friction, best.x)
         triangle = equations.triangle(base.deviations)
@@ -141,19 +149,14 @@ def identify_arm(
     near = base.deviations, start, best, blocks.best, settings.distance
     fit = fitted_arm(logs, model, friction, equations, *near)
     numbers = best.x, base.x, model.file_numbers()
-    scored, predictions = _judged(model, numbers, equations, logs, blocks)
+    judged = [*_judged(model, numbers, logs, equations, blocks)]
     for recording in validate:
-        others = Logs.of(model, [samples(system, recording, motion)])
-        others = others.equations(model, friction, best.x)
-        left = [others.residual(x) for x in numbers]
-        scored += scores(recording.name, "validation", model, others.torque, left)
-        predictions.append((f"{recording.name} (not fitted)", others, left[0]))
+        log = Logs.of(model, [samples(system, recording, motion)])
+        judged += _judged(model, numbers, log, log.equations(model, friction, best.x))
     said += [text for r in (*recordings, *validate) for text in log_warnings(system, r)]
     said += rate_warnings(recordings)
-    told = zip(fit.values.tolist(), fit.standard_errors.tolist(), strict=True)
-    said += doubts(model, equations, dict(zip(fit.names, told, strict=True)))
-    shares = dict(zip(fit.names, fit.prior_share.tolist(), strict=True))
-    said += notes(model, base, best, friction, shares, logs, blocks)
+    said += doubts(model, equations, fit.estimates)
+    said += notes(model, base, best, friction, fit.estimates, logs, blocks)
     bodies = (system.body_names[b] for b in model.bodies)
     assessment = ArmAssessment(
         model=model,
@@ -161,8 +164,8 @@ def identify_arm(
         base=base,
         held_out=blocks,
         distances=dict(zip(bodies, best.distances.tolist(), strict=True)),
-        scores=tuple(scored),
-        predictions=tuple(predictions),
+        scores=tuple(score for own, _ in judged for score in own),
+        predictions=tuple(prediction for _, prediction in judged),
         notes=tuple(said),
     )
     return dataclasses.replace(fit, assessment=assessment)
@@ -171,33 +174,37 @@ def identify_arm(
 def _check_count(model: TorqueModel, equations: Equations) -> None:
     rank = np.linalg.matrix_rank(equations.columns.reshape(-1, equations.columns.shape[2]))
     count = int(equations.counts.sum())
-    if count <= rank:
-        raise DataError(
-            f"{model.system.name}: {count} rows of torque are fewer than the {rank} numbers they "
-            "depend on; give longer recordings"
-        )
+    refuse(
+        model.system.name,
+        (
+            count <= rank,
+            f"{count} rows of torque are fewer than the {rank} numbers they depend on; give longer "
+            "recordings",
+        ),
+    )
 
 
 def _judged(
     model: TorqueModel,
     numbers: Sequence[NDArray],
-    equations: Equations,
     logs: Logs,
-    blocks: HeldOut,
-) -> tuple[list[JointScore], list[Prediction]]:
-    """Scores and predictions of recordings that were fitted, and, block by block, held out.
+    equations: Equations,
+    blocks: HeldOut | None = None,
+) -> Iterator[tuple[list[JointScore], Prediction]]:
+    """Scores and prediction of each recording: fitted and, block by block, held out; or not fitted.
 
     numbers: those found (p,), of the baseline and the nominal ones.
     """
     left = [equations.residual(x) for x in numbers]
-    uses = ("fitted", left), ("held out", [blocks.residuals, blocks.baseline, left[2]])
-    found, predictions = [], []
+    uses, mark = {"validation": left}, " (not fitted)"
+    if blocks is not None:
+        uses, mark = {"fitted": left}, ""
+        uses["held out"] = [blocks.residuals, blocks.baseline, left[2]]
     for k, log in enumerate(logs.samples):
-        rows, name = equations.of == k, log.recording.name
-        for use, residuals in uses:
+        rows, name, found = equations.of == k, log.recording.name, []
+        for use, residuals in uses.items():
             found += scores(name, use, model, equations.torque[rows], [r[rows] for r in residuals])
-        predictions.append((name, equations.where(rows), left[0][rows]))
-    return found, predictions
+        yield found, (f"{name}{mark}", equations.where(rows), left[0][rows])
 
 
 def nearest_start(model: TorqueModel) -> tuple[NDArray, list[str]]:
@@ -207,11 +214,12 @@ def nearest_start(model: TorqueModel) -> tuple[NDArray, list[str]]:
     for b in model.bodies:
         if inconsistency((inertia[b] + inertia[b].T) / 2):
             near = nearest_consistent(float(bodies.mass[b]), inertia[b])
-            before, after = (np.linalg.eigvalsh(x) for x in (inertia[b], near))
+            before, after = (
+                ", ".join(f"{m:.4g}" for m in np.linalg.eigvalsh(x)) for x in (inertia[b], near)
+            )
             notes.append(
                 f"{model.system.body_names[b]}: no rigid body has its principal moments of inertia "
-                f"{_listed(before)} kg m^2; the nearest that one has, {_listed(after)}, are taken "
-                "as its estimate"
+                f"{before} kg m^2; the nearest that one has, {after}, are taken as its estimate"
             )
             inertia[b] = near
     start = model.file_numbers()
@@ -254,10 +262,6 @@ def machine(model: TorqueModel, friction: Friction, x: NDArray) -> System:
     return attach(system, *more) if more else system
 
 
-def _listed(moments: NDArray) -> str:
-    return ", ".join(f"{m:.4g}" for m in moments)
-
-
 # A number of a joint whose torque is so small a part of the noise is none.
 _NO_NUMBER = 1e-6
 
@@ -292,8 +296,7 @@ def fitted_arm(
     values = np.maximum(found.x, np.where(least > 0, least, -np.inf))
     x = parameters.x_of(machine(model, friction, values))
     scales = equations.scales(deviations)
-    held = np.flatnonzero(known[model.inertial :] & np.isfinite(scales[model.inertial :]))
-    held = held + model.inertial
+    held = model.inertial + np.flatnonzero((known & np.isfinite(scales))[model.inertial :])
     channel = np.broadcast_to(np.arange(counts.shape[1]), counts.shape)[counts]
     of, t = (np.broadcast_to(a[:, None], counts.shape)[counts] for a in (equations.of, equations.t))
     torques = ArmTorques(

@@ -17,9 +17,8 @@ from ..io.results import Results
 from ..system.joints import FORCE_UNITS
 from ..system.validation import format_value
 from ..view.compared import TorqueRun, torque_figure
-from .arm_choices import HeldOut
-from .arm_equations import Equations, Solution
-from .statistics import listed, r_squared
+from .arm_equations import Equations, HeldOut, Solution
+from .statistics import Uncertainty, listed, r_squared, rms
 from .torque_rows import Friction, TorqueModel
 from .validation import Validation
 
@@ -79,17 +78,13 @@ def scores(
     residuals (r, nv): what the numbers found, those of the baseline and the nominal ones leave of
     them, NaN where a joint does not count.
     """
-    found = []
-    for j, (joint, unit) in enumerate(zip(model.joints, model.forces, strict=True)):
-        there = ~np.isnan(residuals[0][:, j])
-        if not there.any():
-            continue
-        tau, left = torque[there, j], [r[there, j] for r in residuals]
-        size = max(float(np.sqrt(np.mean(tau**2))), np.finfo(float).tiny)
-        rmse = float(np.sqrt(np.mean(left[0] ** 2)))
-        r2, *others = (r_squared(tau, r) for r in left)
-        found.append(JointScore(run, use, joint, unit, r2, rmse, rmse / size, *others))
-    return found
+    off = residuals[0]
+    r2, *others = (r_squared(torque, r) for r in residuals)
+    size = np.maximum(rms(np.where(np.isnan(off), np.nan, torque)), np.finfo(float).tiny)
+    columns = np.column_stack((r2, rms(off), rms(off) / size, *others)).tolist()
+    each = zip(model.joints, model.forces, columns, strict=True)
+    found = [JointScore(run, use, joint, unit, *numbers) for joint, unit, numbers in each]
+    return [score for score in found if not np.isnan(score.rmse)]
 
 
 Prediction = tuple[str, Equations, NDArray]
@@ -188,21 +183,16 @@ _WHITE = 2.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Estimates:
+class Estimates(Uncertainty):
     """The numbers of a fit (p,), with what is known of each; see `difflie.identify.Fit`."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]
     start: NDArray
     values: NDArray
-    standard_errors: NDArray
-    white_errors: NDArray
-    freedom: NDArray
     intervals: NDArray
     at_bound: NDArray
-    prior_share: NDArray
     correlations: NDArray
-    variance: float
     message: str
 
 

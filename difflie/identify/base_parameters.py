@@ -38,7 +38,15 @@ from .inverse_dynamics import InverseDynamics
 from .least_squares import Outcome
 from .losses import Squares
 from .recordings import DataError
-from .statistics import Information, Rows, information, intervals, listed, uncertainty
+from .statistics import (
+    Information,
+    Rows,
+    Uncertainty,
+    information,
+    intervals,
+    listed,
+    uncertainty,
+)
 from .torque_rows import (
     JOINTS,
     PI,
@@ -55,8 +63,8 @@ _LEAST_NOISE = 1e-3
 _NO_NUMBER = 1e-6
 
 
-@dataclasses.dataclass(frozen=True)
-class Linear:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Linear(Uncertainty):
     """The base parameters that torques identify, in closed form.
 
     base: matrix (rank, p) maps chi (p,) to the base parameters; columns (rank,) represent them.
@@ -75,11 +83,7 @@ class Linear:
     base: BaseParameters
     names: tuple[str, ...]
     values: NDArray
-    standard_errors: NDArray
-    white_errors: NDArray
-    freedom: NDArray
     information: Information
-    variance: float
     deviations: NDArray
     torques: LinearTorques
     rows: LinearTorques
@@ -167,31 +171,30 @@ def linear(
     residual = (y - w[:, base.columns] @ values).reshape(-1, system.nv)
     variance = float(np.sum(residual**2)) / (count - rank)
     each = np.maximum(there.reshape(residual.shape).sum(axis=0), 1)
-    off = residual * np.asarray(problem.deviation)
-    spread = np.sqrt(np.sum(off**2, axis=0) / each * count / (count - rank))
+    squares = np.sum((residual * np.asarray(problem.deviation)) ** 2, axis=0)
     names = names_of(base, chi_names(system, joints))
     known = information(kept, 1.0 if known_deviations else variance, names)
-    rows = Rows.of([problem])
     errors = uncertainty(
-        known, w[:, base.columns], residual.ravel(), rows, known_deviations=known_deviations
+        known,
+        w[:, base.columns],
+        residual.ravel(),
+        Rows.of([problem]),
+        known_deviations=known_deviations,
     )
     few = jnp.asarray(few), jnp.asarray(target[:, 0]), jnp.ones(len(few), bool)
-    sequence, time, channel = (jnp.asarray(x) for x in problem.layout)
+    sequence, time, channel = map(jnp.asarray, problem.layout)
     return Linear(
         base=base,
         names=names,
         values=values,
-        standard_errors=errors.errors,
-        white_errors=errors.white,
-        freedom=errors.freedom,
         information=known,
-        variance=variance,
-        deviations=spread,
+        deviations=np.sqrt(squares / each * count / (count - rank)),
         torques=LinearTorques(*few, joints),
         rows=LinearTorques(
             jnp.asarray(w), jnp.asarray(y), jnp.asarray(there), joints, (sequence, time, channel)
         ),
         noise=max(variance**0.5, _LEAST_NOISE * float(np.sqrt(np.sum(y**2) / count))),
+        **vars(errors),
     )
 
 

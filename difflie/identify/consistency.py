@@ -68,12 +68,11 @@ _INSIDE = 1e-3
 class Nominal:
     """The numbers near which those of an arm are, and the coordinates in which they are solved for.
 
-    factors (nb, 4, 4): L of J0 = L L^T. maps (nb, 10, 10): the inertial parameters of J = L K L^T
-    from those of K, which are near the identity. numbers and scales (p - 10 nb,): x0 and s of the
-    joints, infinite where a number is not held.
+    maps (nb, 10, 10): the inertial parameters of J = L K L^T, with J0 = L L^T, from those of K,
+    which are near the identity. numbers and scales (p - 10 nb,): x0 and s of the joints, infinite
+    where a number is not held.
     """
 
-    factors: NDArray
     maps: NDArray
     numbers: NDArray
     scales: NDArray
@@ -84,23 +83,21 @@ class Nominal:
         n = 10 * bodies
         factors = np.linalg.cholesky(pseudo_inertias(x[:n].reshape(-1, 10)))
         moved = np.einsum("bij,kjl,bml->bkim", factors, BASIS, factors)
-        return Nominal(factors, np.stack([parameters_of(each).T for each in moved]), x[n:], scales)
+        return Nominal(np.stack([parameters_of(each).T for each in moved]), x[n:], scales)
 
 
 @dataclasses.dataclass(frozen=True)
 class Consistent:
     """The numbers x (p,) at the minimum, and how it was found.
 
-    active: the indices of numbers at their bound, 0. hessian (p, p): of all that is minimised;
-    prior (p, p): the part of the distance, both zero for numbers that are held. distances (nb,): d
-    of each body. steps: Newton's. converged: whether the search at the lowest barriers ended, and
-    that without the numbers at their bound.
+    active: the indices of numbers at their bound, 0. hessian (p, p): of all that is minimised, zero
+    for numbers that are held. distances (nb,): d of each body. steps: Newton's. converged: whether
+    the search at the lowest barriers ended, and that without the numbers at their bound.
     """
 
     x: NDArray
     active: NDArray
     hessian: NDArray
-    prior: NDArray
     distances: NDArray
     steps: int
     converged: bool
@@ -133,15 +130,11 @@ def consistent(
         y, more, again = problem.searched(y)
         steps, converged = steps + more, converged and again
     data, distances, _ = problem.squares(y, 0.0)
-    prior = distances.curvature
-    hessian = data.curvature + prior
-    back = problem.back
-    inverse = np.linalg.inv(back)
+    inverse = np.linalg.inv(problem.back)
     return Consistent(
-        x=back @ y,
+        x=problem.back @ y,
         active=active,
-        hessian=inverse.T @ hessian @ inverse,
-        prior=inverse.T @ prior @ inverse,
+        hessian=inverse.T @ (data.curvature + distances.curvature) @ inverse,
         distances=problem.distances(y[: 10 * problem.bodies].reshape(-1, 10)),
         steps=steps,
         converged=converged,
@@ -194,7 +187,7 @@ class ConvexProblem:
         distance: Distance,
     ) -> ConvexProblem:
         w, z = triangle[:, :-1], triangle[:, -1]
-        p, bodies = w.shape[1], len(nominal.factors)
+        p, bodies = w.shape[1], len(nominal.maps)
         n = 10 * bodies
         length = np.linalg.norm(w, axis=0)
         back = np.diag(1 / np.where(length > 0, length, 1))

@@ -395,8 +395,7 @@ def _identifiable(slopes: NDArray) -> tuple[NDArray, NDArray]:
 
     As in `information`, the independent part of a column of length 1 must exceed rounding.
     """
-    n = slopes.shape[-1]
-    r = triangle(slopes.reshape(-1, n))
+    r = triangle(slopes.reshape(-1, slopes.shape[-1]))
     sizes = column_sizes(r)
     _, s, vt = np.linalg.svd(r / sizes, full_matrices=False)
     kept = s > np.sqrt(np.finfo(slopes.dtype).eps) * s.max(initial=0)

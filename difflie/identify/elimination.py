@@ -64,8 +64,8 @@ def residuals_and_jacobian(
 
         return jax.vmap(along, out_axes=(None, -1))(directions)
 
-    unit = jnp.eye(len(flat), dtype=flat.dtype)
-    unit = unit if directions is None else jnp.asarray(directions, flat.dtype)
+    every = jnp.eye(len(flat), dtype=flat.dtype)
+    unit = every if directions is None else jnp.asarray(directions, flat.dtype)
     count, shares = len(unit), jax.device_count()
     unit = jnp.pad(unit, ((0, -count % shares), (0, 0)))
     if shares > 1:
@@ -274,8 +274,7 @@ def _triangles(windows: Windows, own: NDArray, shared: NDArray, r: NDArray) -> l
     for b in range(windows.count):
         rows = windows.of == b
         here = colours[b % 2][rows]
-        last = b + 1 == windows.count
-        after = np.zeros_like(here) if last else colours[(b + 1) % 2][rows]
+        after = np.zeros_like(here) if b + 1 == windows.count else colours[(b + 1) % 2][rows]
         found.append(_in_few_rows(np.column_stack((here, after, shared[rows], r[rows]))))
     return found
 

@@ -413,9 +413,10 @@ def arm_fitted(config: Study, system: System, runs: dict[str, list[Recording]]) 
         raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
     couplings = [RateCoupling(tuple(c.joints), tuple(c.ratios)) for c in config.rate_coupling]
     given = dataclasses.asdict(config.arm) | dataclasses.asdict(config.nearness)
-    settings = ArmSettings(**given, couplings=tuple(couplings))
     with located(f"{config.path}: "):
-        return identify_arm(system, runs["fit"], runs["validate"], settings)
+        return identify_arm(
+            system, runs["fit"], runs["validate"], ArmSettings(**given, couplings=tuple(couplings))
+        )
 
 
 def _window(config: Study, recordings: Sequence[Recording]) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from ..deprecated import by_old_name
@@ -57,10 +58,6 @@ from .statistics import (
     uncertainty,
 )
 from .validation import Trial, Validation
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 # More than this part of the variance is a prior's where it holds the value.
 _HELD = 0.5
@@ -108,10 +105,9 @@ class Fit(Estimates):
         said = self.notes if self.assessment is None else self.assessment.verdict
         short = [textwrap.shorten(sentence, _WIDTH, placeholder=" ...") for sentence in said]
         head = "name", "start", "value", "standard error", "unit"
-        numbers = zip(self.names, self.start, self.values, self.standard_errors, strict=True)
         rows = [
-            (name, f"{start:.5g}", f"{value:.5g}", f"{error:.3g}", unit)
-            for (name, start, value, error), unit in zip(numbers, self.units, strict=True)
+            (name, f"{p.start:.5g}", f"{p.value:.5g}", f"{p.std_error:.3g}", p.unit)
+            for name, p in self.estimates.items()
         ]
         return "\n".join([title, *short[:_SENTENCES], *subsample(head, rows, "numbers")])
 
@@ -196,8 +192,9 @@ class Fit(Estimates):
             if self.assessment is None:
                 raise ValueError("recordings are drawn by their validation: fit.validate(...)[0]")
             return self.assessment.plot(recording)
-        title = f"{self.parameters.title}: estimates and their start"
-        return estimate_figure(self.estimates, title)
+        return estimate_figure(
+            self.estimates, f"{self.parameters.title}: estimates and their start"
+        )
 
     def validate(
         self,
@@ -450,7 +447,7 @@ def judged(
         return found, uncertainty(found, left, off, rows, eliminated, known_deviations)
 
     found, off = known(free)
-    sides = at_bounds(values, start, off.white, limits)
+    sides = at_bounds(values, start, off.white_errors, limits)
     at = np.flatnonzero(sides[: x.size])
     if at.size:
         # No x reaches a bound: near it derivatives by x vanish, but not those by the values.
@@ -461,7 +458,7 @@ def judged(
     if not best.converged:
         # Where the slope of the cost is not zero, its curvature tells no error.
         nothing = np.full(values.size, np.nan)
-        off = dataclasses.replace(off, errors=nothing, white=nothing)
+        off = dataclasses.replace(off, standard_errors=nothing, white_errors=nothing)
     return Fit(
         parameters=parameters,
         problems=problems,
@@ -472,19 +469,15 @@ def judged(
         units=(*parameters.units, *(n.unit for n in numbers)),
         start=start,
         values=values,
-        standard_errors=off.errors,
-        white_errors=off.white,
-        freedom=off.freedom,
-        intervals=intervals(values, off.errors, off.freedom, limits, sides),
+        intervals=intervals(values, off.standard_errors, off.freedom, limits, sides),
         at_bound=sides != 0,
-        prior_share=off.prior_share,
         correlations=correlations(found.covariance),
         information=found,
         cost=cost,
-        variance=off.variance,
         steps=best.steps,
         converged=best.converged,
         message=best.message,
+        **vars(off),
     )
 
 

@@ -197,8 +197,9 @@ class InverseDynamics(Problem):
     @property
     def layout(self) -> Layout:
         first, t = np.asarray(self.first), np.asarray(self.t)
-        sequence = np.unique(first, return_inverse=True)[1]
-        return Layout.of_rows(sequence, t - t[first], self.there.shape[1])
+        return Layout.of_rows(
+            np.unique(first, return_inverse=True)[1], t - t[first], self.there.shape[1]
+        )
 
     def _given(self, system: System) -> tuple[Float[Array, "n nu"], Float[Array, "n nu"]]:
         """The output of each actuator (n, nu), and its derivative by a shift of its commands."""

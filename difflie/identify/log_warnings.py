@@ -110,8 +110,7 @@ def _motion(
         window = max(5, 2 * int(_SPAN / step) + 1)
         if window > len(q) or np.isnan(q).any():
             return None
-        by = savitzky_golay(window, 3, step)
-        q, v, a = by.value(q), by.rate(q), by.acceleration(q)
+        q, v, a = savitzky_golay(window, 3, step).derivatives(q)
     there = np.flatnonzero(~np.isnan(np.column_stack((q, v, a, tau))).any(axis=1))
     if len(there) < 10 * system.nv:
         return None
@@ -185,8 +184,12 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
     units = [*_outside(system, recording, q)]
     for v in rates:
         units += _of_rates(system, recording, q, v)
-    warnings += [*units, *_constant(recording), *_stops(system, recording, q)]
-    warnings += _jumps(recording, q)
+    warnings += [
+        *units,
+        *_constant(recording),
+        *_stops(system, recording, q),
+        *_jumps(recording, q),
+    ]
     # Other units and rates would be taken for wrong signs.
     return warnings if units else [*warnings, *mixed_columns(system, recording)]
 

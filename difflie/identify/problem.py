@@ -38,8 +38,9 @@ class Layout(NamedTuple):
     @staticmethod
     def of_rows(sequence: NDArray, time: NDArray, width: int) -> Layout:
         """Of rows (n,), one after the other, each with a residual for all of its channels."""
-        channel = np.tile(np.arange(width), len(time))
-        return Layout(np.repeat(sequence, width), np.repeat(time, width), channel)
+        return Layout(
+            np.repeat(sequence, width), np.repeat(time, width), np.tile(np.arange(width), len(time))
+        )
 
 
 class LogNumber(NamedTuple):

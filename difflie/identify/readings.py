@@ -29,6 +29,7 @@ from ..system.system import System
 from .problem import Deviation, Layout, Problem, needed
 from .recordings import DataError, Recording
 from .sensors import differences, named_sensor, reading_deviations, readings_of, to_true, widths
+from .statistics import rms
 
 _USES = {"v": "v", "a": "a", "u": "tau"}
 
@@ -103,7 +104,6 @@ def _rows(
     system: System, recording: Recording, used: Mapping[str, frozenset[str]]
 ) -> tuple[NDArray, ...]:
     """q, v, a and u of a recording, neutral or zero in gaps, and its readings (n, K)."""
-    n = len(recording.t)
     every = frozenset().union(*used.values())
     sizes = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nu}
     wanted = {"q", *(_USES[name] for name in every)}
@@ -115,20 +115,19 @@ def _rows(
         lost = gaps["q"] | np.any([gaps[_USES[use]] for use in uses] or [gaps["q"]], axis=0)
         measured[np.ix_(lost, of == k)] = np.nan
         if np.isnan(measured[:, of == k]).all():
+            said = " or ".join(["q", *sorted(_USES[use] for use in uses)])
             raise DataError(
-                f"{recording.name}: wherever {name!r} was read, {_said(uses)} is a gap; leave its "
+                f"{recording.name}: wherever {name!r} was read, {said} is a gap; leave its "
                 "deviation out, or the recording"
             )
     q = np.where(gaps["q"][:, None], np.asarray(system.neutral()), given["q"])
     others = (
-        np.where(gaps[k][:, None], 0, given[k]) if k in given else np.zeros((n, sizes[k]))
+        np.where(gaps[k][:, None], 0, given[k])
+        if k in given
+        else np.zeros((len(recording.t), sizes[k]))
         for k in ("v", "a", "tau")
     )
     return q, *others, measured
-
-
-def _said(uses: frozenset[str]) -> str:
-    return " or ".join(["q", *sorted(_USES[use] for use in uses)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,14 +164,10 @@ class ReadingErrors:
         found = []
         for sensor, unit in dict.fromkeys((sensor, unit) for sensor, _, unit in self.columns):
             own = [(s, u) == (sensor, unit) for s, _, u in self.columns]
-            rmse, simulated = (_rms(values[:, own]) for values in (self.measured, self.simulated))
+            both = (float(rms(x[:, own], axis=None)) for x in (self.measured, self.simulated))
+            rmse, simulated = (None if np.isnan(error) else error for error in both)
             found.append(SensorErrors(run, sensor, unit, rmse, simulated))
         return found
-
-
-def _rms(errors: NDArray) -> float | None:
-    there = ~np.isnan(errors)
-    return float(np.sqrt(np.mean(errors[there] ** 2))) if there.any() else None
 
 
 class SimulatedReadings(eqx.Module):
@@ -201,24 +196,21 @@ class SimulatedReadings(eqx.Module):
 
         Raises DataError as `Readings.of` does.
         """
-        names, read = tuple(deviation), {}
-        for recording, _, _ in windows:
-            if id(recording) not in read:
-                read[id(recording)] = readings_of(system, recording, names)
-        parts = []
+        names, parts = tuple(deviation), []
+        recordings = {id(recording): recording for recording, _, _ in windows}
+        read = {key: readings_of(system, each, names) for key, each in recordings.items()}
         for recording, first, last in windows:
             rows, missing = slice(first, last + 1), (0, length - (last - first))
             tau = recording.tau
             tau = np.zeros((len(recording.t), system.nu)) if tau is None else tau
             t = recording.t[rows]
             dt = np.append(np.diff(t), t[-1] - t[-2])
-            given = read[id(recording)][rows]
             parts.append(
                 (
                     np.pad(t, missing, mode="edge"),
                     np.pad(dt, missing, mode="edge"),
                     np.pad(tau[rows], (missing, (0, 0))),
-                    np.pad(given, (missing, (0, 0)), constant_values=np.nan),
+                    np.pad(read[id(recording)][rows], (missing, (0, 0)), constant_values=np.nan),
                     reading_deviations(system, deviation, recording.weight),
                 )
             )
@@ -246,8 +238,7 @@ class SimulatedReadings(eqx.Module):
             machine = recalled(system, memories and timed(memories, dt))
             return differences(machine, self.names, given, q, v, None, u, t)
 
-        rows = self.given, q, v, self.u, self.t, self.dt, memories
-        return jax.vmap(jax.vmap(at))(*rows)
+        return jax.vmap(jax.vmap(at))(self.given, q, v, self.u, self.t, self.dt, memories)
 
     @property
     def there(self) -> Bool[Array, "w edges K"]:

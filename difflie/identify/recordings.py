@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..groups import Manifold
 from ..system.shown import some
 from ..system.validation import warn
-from .reading.columns import DataError
+from .reading.columns import DataError, refuse
 
 _Names = Literal["q", "v", "a", "tau"]
 Quantity = Annotated[str, _Names]
@@ -46,15 +46,12 @@ class Smoothing:
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-    """A filter of columns (n, k) sampled in steps of dt: functions of these, and its kernel.
+    """A filter of columns (n, k) sampled in steps of dt, and its kernel.
 
-    value, rate and acceleration: the filtered columns and their first two derivatives. kernel: see
-    `Smoothing`.
+    derivatives: the filtered columns and their first two derivatives. kernel: see `Smoothing`.
     """
 
-    value: Callable[[NDArray], NDArray]
-    rate: Callable[[NDArray], NDArray]
-    acceleration: Callable[[NDArray], NDArray]
+    derivatives: Callable[[NDArray], tuple[NDArray, ...]]
     kernel: NDArray
 
 
@@ -66,12 +63,13 @@ def savitzky_golay(window: int, order: int, dt: float) -> Filter:
     """
     from scipy.signal import savgol_coeffs, savgol_filter
 
-    def derivative(k: int) -> Callable[[NDArray], NDArray]:
-        return lambda x: np.asarray(savgol_filter(x, window, order, deriv=k, delta=dt, axis=0))
+    def derivatives(x: NDArray) -> tuple[NDArray, ...]:
+        settings = {"window_length": window, "polyorder": order, "delta": dt, "axis": 0}
+        return tuple(np.asarray(savgol_filter(x, deriv=k, **settings)) for k in range(3))
 
     # The second derivative's weights are the second differences of the kernel.
     second = savgol_coeffs(window, order, deriv=2, use="dot")
-    return Filter(derivative(0), derivative(1), derivative(2), np.cumsum(np.cumsum(second))[:-2])
+    return Filter(derivatives, np.cumsum(np.cumsum(second))[:-2])
 
 
 def butterworth(cutoff: float, order: int, dt: float) -> Filter:
@@ -85,16 +83,11 @@ def butterworth(cutoff: float, order: int, dt: float) -> Filter:
 
     sections = butter(order, cutoff, fs=1 / dt, output="sos")
 
-    def value(x: NDArray) -> NDArray:
+    def derivatives(x: NDArray) -> tuple[NDArray, ...]:
         # Continued by as much as the filter rings.
-        return np.asarray(sosfiltfilt(sections, x, axis=0, padlen=min(len(x) - 1, len(kernel))))
-
-    def rate(x: NDArray) -> NDArray:
-        return np.gradient(value(x), dt, axis=0)
-
-    def acceleration(x: NDArray) -> NDArray:
-        second = np.diff(value(x), 2, axis=0) / dt**2
-        return np.concatenate((second[:1], second, second[-1:]))
+        y = np.asarray(sosfiltfilt(sections, x, axis=0, padlen=min(len(x) - 1, len(kernel))))
+        second = np.diff(y, 2, axis=0) / dt**2
+        return y, np.gradient(y, dt, axis=0), np.concatenate((second[:1], second, second[-1:]))
 
     half = int(np.ceil(20 * order / (cutoff * dt)))
     single = np.zeros(2 * half + 1)
@@ -104,7 +97,7 @@ def butterworth(cutoff: float, order: int, dt: float) -> Filter:
     reach = int(np.abs(kept - half).max())
     kernel = response[half - reach : half + reach + 1]
     kernel = (kernel + kernel[::-1]) / (2 * kernel.sum())
-    return Filter(value, rate, acceleration, kernel)
+    return Filter(derivatives, kernel)
 
 
 def filled(t: NDArray, values: NDArray) -> NDArray:
@@ -213,25 +206,28 @@ class Recording:
         ten for each measured row.
         """
         self._check_unsmoothed()
-        if self.counts is not None:
-            raise DataError(f"{self.name}: rows count or not already; resample first")
-        if not 0 < dt < np.inf:
-            raise DataError(f"{self.name}: the step is {dt} s; it must be positive and finite")
+        refuse(
+            self.name,
+            (self.counts is not None, "rows count or not already; resample first"),
+            (not 0 < dt < np.inf, f"the step is {dt} s; it must be positive and finite"),
+        )
         steps = (self.t[-1] - self.t[0]) / dt
         given = [x for x in (self.q, self.v, self.a, self.tau) if x is not None]
         given += self.readings.values()
         memory = 8 * (steps + 1) * (1 + sum(x.shape[1] for x in given))
-        if not memory <= _MEMORY:
-            raise DataError(
-                f"{self.name}: steps of {dt:.4g} s make {steps + 1:.3g} samples, "
-                f"{memory / 2**30:.3g} GiB; resample at longer ones"
-            )
-        if steps + 1 > max(_SAMPLES, _FOR_A_ROW * len(self.t)):
-            raise DataError(
-                f"{self.name}: steps of {dt:.4g} s make {steps + 1:.3g} samples of "
-                f"{len(self.t)} measured rows; resample near their own step, "
-                f"{np.median(np.diff(self.t)):.4g} s"
-            )
+        made = f"steps of {dt:.4g} s make {steps + 1:.3g} samples"
+        refuse(
+            self.name,
+            (
+                not memory <= _MEMORY,
+                f"{made}, {memory / 2**30:.3g} GiB; resample at longer ones",
+            ),
+            (
+                steps + 1 > max(_SAMPLES, _FOR_A_ROW * len(self.t)),
+                f"{made} of {len(self.t)} measured rows; resample near their own step, "
+                f"{np.median(np.diff(self.t)):.4g} s",
+            ),
+        )
         grid = self.t[0] + dt * np.arange(int(steps + _ROUNDING) + 1)
         if len(grid) < 2:
             raise DataError(
@@ -267,13 +263,15 @@ class Recording:
         DataError where steps are not uniform, q is missing, or nothing is left.
         """
         dt = self._uniform_step()
-        if not 2 <= order < window:
-            raise DataError(
-                f"{self.name}: the polynomials have order {order}; accelerations need 2 or more, "
-                f"and less than the window, {window}"
-            )
-        if window > len(self.t):
-            raise DataError(f"{self.name}: {len(self.t)} rows are fewer than the window, {window}")
+        refuse(
+            self.name,
+            (
+                not 2 <= order < window,
+                f"the polynomials have order {order}; accelerations need 2 or more, and less than "
+                f"the window, {window}",
+            ),
+            (window > len(self.t), f"{len(self.t)} rows are fewer than the window, {window}"),
+        )
         return self._filtered(savitzky_golay(window, order, dt))
 
     def lowpassed(self, cutoff: float, order: int = 4) -> Recording:
@@ -284,19 +282,21 @@ class Recording:
         one period in the recording.
         """
         dt = self._uniform_step()
-        if not 0 < cutoff < 0.5 / dt:
-            raise DataError(
-                f"{self.name}: the cutoff is {cutoff:.4g} Hz; it must be positive and below "
-                f"{0.5 / dt:.4g} Hz, half of the rows in a second"
-            )
         lasts = self.t[-1] - self.t[0]
-        if cutoff * lasts < 1:
-            raise DataError(
-                f"{self.name}: the cutoff is {cutoff:.4g} Hz and the recording lasts {lasts:.4g} s;"
-                f" give a cutoff above {1 / lasts:.4g} Hz"
-            )
-        if not 1 <= order <= 10:
-            raise DataError(f"{self.name}: the filter has order {order}; give one from 1 to 10")
+        refuse(
+            self.name,
+            (
+                not 0 < cutoff < 0.5 / dt,
+                f"the cutoff is {cutoff:.4g} Hz; it must be positive and below {0.5 / dt:.4g} Hz, "
+                "half of the rows in a second",
+            ),
+            (
+                cutoff * lasts < 1,
+                f"the cutoff is {cutoff:.4g} Hz and the recording lasts {lasts:.4g} s; give a "
+                f"cutoff above {1 / lasts:.4g} Hz",
+            ),
+            (not 1 <= order <= 10, f"the filter has order {order}; give one from 1 to 10"),
+        )
         return self._filtered(butterworth(cutoff, order, dt))
 
     def thinned(self, every: int) -> Recording:
@@ -376,19 +376,19 @@ class Recording:
         self._check_unsmoothed()
         steps = np.diff(self.t)
         dt = float(steps.mean())
-        if np.abs(steps - dt).max() > 1e-6 * dt:
-            raise DataError(
-                f"{self.name}: its steps are not uniform; call resampled first (data.resample)"
-            )
-        if self.q is None:
-            raise DataError(f"{self.name}: there is no q to smooth")
+        uneven = np.abs(steps - dt).max() > 1e-6 * dt
+        refuse(
+            self.name,
+            (uneven, "its steps are not uniform; call resampled first (data.resample)"),
+            (self.q is None, "there is no q to smooth"),
+        )
         return dt
 
     def _filtered(self, by: Filter) -> Recording:
         assert self.q is not None
         reach = len(by.kernel) // 2 + 1
         q, lost = self._bridged("q", self.q, reach)
-        q, v, a = (np.where(lost, np.nan, of(q)) for of in (by.value, by.rate, by.acceleration))
+        q, v, a = (np.where(lost, np.nan, x) for x in by.derivatives(q))
         if np.isnan(q).any(axis=1).all():
             raise DataError(
                 f"{self.name}: gaps leave no row of q whose neighbours are all measured; smooth "
@@ -397,9 +397,10 @@ class Recording:
         tau = measured = None
         if self.tau is not None:
             tau, lost = self._bridged("tau", self.tau, reach)
-            measured, tau = (np.where(lost, np.nan, x) for x in (tau, by.value(tau)))
-        smoothing = Smoothing(by.kernel, measured)
-        return dataclasses.replace(self, q=q, v=v, a=a, tau=tau, smoothing=smoothing)
+            measured, tau = (np.where(lost, np.nan, x) for x in (tau, by.derivatives(tau)[0]))
+        return dataclasses.replace(
+            self, q=q, v=v, a=a, tau=tau, smoothing=Smoothing(by.kernel, measured)
+        )
 
     def _bridged(self, quantity: str, values: NDArray, reach: int) -> tuple[NDArray, NDArray]:
         """Values (n, k) with gaps filled, and a mask of the rows that reach to a gap."""

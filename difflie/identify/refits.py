@@ -33,7 +33,7 @@ from .fitting import Fit
 from .least_squares import LevenbergMarquardt, Minimiser
 from .losses import Squares
 from .problem import Layout
-from .recordings import DataError, Recording
+from .recordings import DataError, Recording, refuse
 from .search import Residual, evaluated
 from .statistics import Rows, blocks
 from .validation import Trial, Validation
@@ -159,10 +159,11 @@ def profile(
         raise DataError(f"no parameter is named {format_value(name)}{nearest(name, names)}")
     k = names.index(name)
     best, error = fit.values[k], fit.standard_errors[k]
-    if not 0 < error < np.inf:
-        raise DataError(f"{name} has no standard error: the data does not determine it; fix it")
-    if not 0 < level < 1:
-        raise DataError(f"the level is {level}; it must be between 0 and 1")
+    refuse(
+        name,
+        (not 0 < error < np.inf, "no standard error: the data does not determine it; fix it"),
+        (not 0 < level < 1, f"the level is {level}; it must be between 0 and 1"),
+    )
     scale = np.sqrt(fit.information.inverse[k, k]) / error
     found: dict[float, tuple[float, NDArray]] = {best: (0.0, fit.x)}
 

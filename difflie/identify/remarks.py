@@ -16,8 +16,8 @@ from ..system.checks import impossible_inertias
 from ..system.system import System
 from ..system.topology import WORLD
 from ..system.validation import warn
-from .arm_choices import HeldOut
-from .arm_equations import Equations, Logs, Solution
+from ..view.estimates import Estimated
+from .arm_equations import Equations, HeldOut, Logs, Solution
 from .consistency import Consistent
 from .statistics import listed
 from .torque_rows import Friction, TorqueModel
@@ -50,8 +50,9 @@ def far_centres(system: System, centres: Mapping[int, NDArray]) -> Iterator[str]
 def implausible(start: System, found: System) -> Iterator[str]:
     """What is hardly so of a machine that was found, beside that at the start."""
     before, after = np.asarray(start.bodies.com, float), np.asarray(found.bodies.com, float)
-    moved = np.flatnonzero((before != after).any(axis=1))
-    yield from far_centres(start, {int(b): after[b] for b in moved})
+    yield from far_centres(
+        start, {int(b): after[b] for b in np.flatnonzero((before != after).any(axis=1))}
+    )
     masses = zip(
         start.body_names, np.asarray(start.bodies.mass), np.asarray(found.bodies.mass), strict=True
     )
@@ -171,11 +172,11 @@ def notes(
     base: Solution,
     best: Consistent,
     friction: Friction,
-    shares: Mapping[str, float],
+    estimates: Mapping[str, Estimated],
     logs: Logs,
     held_out: HeldOut,
 ) -> Iterator[str]:
-    """The sentences; shares: of the file's numbers in what is known of each number, by name."""
+    """The sentences; estimates: what is known of each number, by name."""
     motion, both = logs.samples[0].cutoffs
     slowest, fastest = (f"{end:.3g}" for end in (motion.min(), motion.max()))
     each = slowest if slowest == fastest else f"{slowest} to {fastest}"
@@ -201,28 +202,31 @@ def notes(
         yield f"friction grows with the load: {', '.join(named) or 'at no joint'}"
     if len(best.active):
         yield f"at their bound, 0: {_listed([model.names[k] for k in best.active])}"
-    held = [name for name, share in shares.items() if share > _HELD]
+    held = [name for name, p in estimates.items() if (p.prior_share or 0.0) > _HELD]
     if held:
         yield (
-            f"{len(held)} of {len(shares)} numbers are held by the nominal ones, as the motion "
+            f"{len(held)} of {len(estimates)} numbers are held by the nominal ones, as the motion "
             f"identifies combinations of them at best: {_listed(held)}"
         )
     yield from far_centres(model.system, _centres(model, best.x))
-    if model.couplings:
-        yield (
+    ends = (
+        (
+            model.couplings,
             "motors that turn with sums of joint rates have inertia and friction that simulations "
-            "of the arm leave out"
-        )
-    if not best.converged:
-        yield (
+            "of the arm leave out",
+        ),
+        (
+            not best.converged,
             "the consistent numbers are not converged, and have no standard errors; is a body's "
-            "estimate far off, or a torque's unit another?"
-        )
-    if held_out.unconverged:
-        yield (
+            "estimate far off, or a torque's unit another?",
+        ),
+        (
+            held_out.unconverged,
             f"{held_out.unconverged} fits to all but one block are not converged, which makes the "
-            "weight of the nearness and the scores of held-out samples doubtful"
-        )
+            "weight of the nearness and the scores of held-out samples doubtful",
+        ),
+    )
+    yield from (said for there, said in ends if there)
 
 
 def _rarer_way(logs: Logs) -> NDArray:
@@ -252,9 +256,9 @@ _LARGE, _CERTAIN = 0.5, 3.0
 
 
 def doubts(
-    model: TorqueModel, equations: Equations, told: Mapping[str, tuple[float, float]]
+    model: TorqueModel, equations: Equations, estimates: Mapping[str, Estimated]
 ) -> Iterator[str]:
-    """The sentences on torques; told: the numbers found, with their standard errors, by name."""
+    """The sentences on torques; estimates: what is known of each number, by name."""
     ratio = _scale(model, equations)
     if not 1 / _OTHER_SCALE < ratio < _OTHER_SCALE:
         yield (
@@ -269,12 +273,11 @@ def doubts(
         for tau, counts in zip(equations.torque.T, equations.counts.T, strict=True)
     ]
     for joint, unit, spread in zip(model.joints, model.forces, spreads, strict=True):
-        bias, error = told.get(f"{joint}/torque_bias", (0.0, 0.0))
-        offset = -bias
-        if abs(offset) > max(_LARGE * spread, _CERTAIN * error):
+        bias = estimates.get(f"{joint}/torque_bias", Estimated(unit, 0.0, 0.0))
+        if abs(bias.value) > max(_LARGE * spread, _CERTAIN * (bias.std_error or 0.0)):
             yield (
-                f"the torque of {joint} has the offset {offset:.3g} {unit}, beside a deviation of "
-                f"{spread:.3g}; was its sensor set to zero?"
+                f"the torque of {joint} has the offset {-bias.value:.3g} {unit}, beside a "
+                f"deviation of {spread:.3g}; was its sensor set to zero?"
             )
 
 

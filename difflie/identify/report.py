@@ -20,8 +20,7 @@ from ..view.compared import (
 )
 from ..view.estimates import Estimated, correlation_figure, ellipse_figure
 from ..view.report import Cell, Figure, Note, Report, Section, Table, Worked, notes, sentences
-from .arm_choices import HeldOut
-from .arm_equations import BaseParameter, Solution
+from .arm_equations import BaseParameter, HeldOut, Solution
 from .assessment import ArmAssessment, JointScore, predictions
 from .readings import SensorErrors
 from .validation import JointErrors, Validation
@@ -157,8 +156,10 @@ class ArmResults(IdentificationResults):
 
 def given_verdict(judged: Validations) -> list[str]:
     """Sentences on how well given numbers predict recordings."""
-    said = predictions((), [*judged.fitted, *judged.held_out])
-    return ["the given numbers are judged, and nothing was fitted", *said]
+    return [
+        "the given numbers are judged, and nothing was fitted",
+        *predictions((), [*judged.fitted, *judged.held_out]),
+    ]
 
 
 def fit_report(
@@ -248,7 +249,9 @@ def _numbers(numbers: Mapping[str, Estimated]) -> Section:
     rows = [
         (
             f"{name} (of the log)" if p.of_log else name,
-            *(p.unit, p.start, p.value, _error(p.std_error), _interval(p), _bounds(p)),
+            *(p.unit, p.start, p.value),
+            "not identifiable" if p.std_error == np.inf else p.std_error,
+            *(_interval(p), _bounds(p)),
             None if p.prior_share is None else round(p.prior_share, 3),
         )
         for name, p in numbers.items()
@@ -261,10 +264,6 @@ def _numbers(numbers: Mapping[str, Estimated]) -> Section:
     )
     look = "the values, and how far they can be trusted"
     return Section("Numbers", [Table((*head, "prior's share"), rows, names=2), note], look)
-
-
-def _error(value: float | None) -> Cell:
-    return "not identifiable" if value is not None and np.isinf(value) else value
 
 
 def _interval(p: Estimated) -> Cell:

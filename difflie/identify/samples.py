@@ -89,8 +89,10 @@ def windows(rows: NDArray, count: int, window: NDArray) -> Any:
     at = rows[:, None] + np.arange(-half, half + 1)
     inside = (at >= 0) & (at < count)
     row = np.broadcast_to(np.arange(len(rows))[:, None], at.shape)
-    weights = np.broadcast_to(window, at.shape)
-    return csc_array((weights[inside], (row[inside], at[inside])), shape=(len(rows), count))
+    return csc_array(
+        (np.broadcast_to(window, at.shape)[inside], (row[inside], at[inside])),
+        shape=(len(rows), count),
+    )
 
 
 def bandwidth(recording: Recording) -> NDArray:
@@ -150,8 +152,7 @@ def samples(system: System, recording: Recording, motion: NDArray | float | None
     # Hann's window: at the cutoff its gain is one half.
     window = np.hanning(2 * max(1, round(rate / fine / both / 2)) + 1)
     rows = np.arange(0, len(t), max(1, round(rate / fine / (_KEPT * both))))
-    there = ~(np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True))
-    there = there & ~np.isnan(tau)
+    there = ~np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True) & ~np.isnan(tau)
     # A torque that is the same all the time was not measured.
     measured = _known(recording, "tau")
     there &= np.nanmax(measured, axis=0) > np.nanmin(measured, axis=0)

@@ -25,7 +25,7 @@ from .inverse_dynamics import InverseDynamics
 from .least_squares import Bounded, Improved, LevenbergMarquardt, Minimiser, Outcome, Progress
 from .losses import Loss, Squares
 from .problem import Problem, check_machines
-from .recordings import DataError
+from .recordings import DataError, refuse
 from .torque_rows import JOINTS, LinearTorques, torque_rows
 
 # With fewer free numbers the columns take longer to compile than they save.
@@ -48,8 +48,9 @@ def in_few_rows(parameters: Any, problems: tuple[Problem, ...]) -> tuple[Problem
 def _few(problem: InverseDynamics, system: Any, joints: tuple[str, ...]) -> LinearTorques:
     w, y = (np.asarray(x) for x in torque_rows(problem, system, joints))
     r = triangle(np.column_stack((w.reshape(y.size, -1), y.ravel())))
-    there = jnp.ones(len(r), bool)
-    return LinearTorques(jnp.asarray(r[:, :-1]), jnp.asarray(r[:, -1]), there, joints)
+    return LinearTorques(
+        jnp.asarray(r[:, :-1]), jnp.asarray(r[:, -1]), jnp.ones(len(r), bool), joints
+    )
 
 
 def _joints_moved(parameters: Parameters) -> tuple[str, ...] | None:
@@ -117,8 +118,7 @@ def at_values(
     all_values = jnp.asarray(values)
     args = parameters, problems, all_values, own
     found = residuals_and_jacobian(_OfValues(jnp.asarray(at)), all_values[at], args)[1]
-    priors = len(parameters.prior_names)
-    return np.pad(np.asarray(found), ((0, priors), (0, 0)))
+    return np.pad(np.asarray(found), ((0, len(parameters.prior_names)), (0, 0)))
 
 
 class Residual(Windowed, Bounded):
@@ -211,18 +211,19 @@ def _beginning(
     shapes = [p.own.shape for p in problems]
     own = [p.own for p in problems] if own is None else own
     states = tuple(jnp.asarray(o, x.dtype) for o in own)
-    if [o.shape for o in states] != shapes:
-        raise DataError(
-            f"unknowns of the problems' own have the shapes {[o.shape for o in states]}; give "
-            f"those of {shapes}"
-        )
-    unknowns = x.size + sum(o.size for o in states)
-    if not unknowns:
-        raise DataError(f"{parameters.title}: no free parameters; declare one that is not fixed")
+    given, unknowns = [o.shape for o in states], x.size + sum(o.size for o in states)
     count = sum(int(np.sum(p.measured)) for p in problems)
-    if count + parameters.residual(x).size < unknowns:
-        raise DataError(
+    refuse(
+        parameters.title,
+        (
+            given != shapes,
+            f"unknowns of the problems' own have the shapes {given}; give those of {shapes}",
+        ),
+        (not unknowns, "no free parameters; declare one that is not fixed"),
+        (
+            count + parameters.residual(x).size < unknowns,
             f"{count} measurements are fewer than the {unknowns} unknowns to find; give more, or "
-            "fix some"
-        )
+            "fix some",
+        ),
+    )
     return x, states

@@ -56,9 +56,9 @@ class Encoder(AtJoint):
 
     def problems(self) -> list[str]:
         scale = self.position_scale
-        zero = not isinstance(scale, Tracer) and not np.any(scale)
-        more = ["position_scale is 0.0; it must not be zero"] if zero else []
-        return [*super().problems(), *more]
+        if isinstance(scale, Tracer) or np.any(scale):
+            return super().problems()
+        return [*super().problems(), "position_scale is 0.0; it must not be zero"]
 
 
 def to_measured(
@@ -178,8 +178,7 @@ class Sensor(eqx.Module):
         given = {"v": system.nv, "a": system.nv, "u": system.nu}
 
         def lost(name: str) -> bool:
-            values = (jnp.full(n, np.nan if k == name else 0.0) for k, n in given.items())
-            at = (x.astype(system.dtype) for x in values)
+            at = (jnp.full(n, np.nan if k == name else 0.0, system.dtype) for k, n in given.items())
             return bool(jnp.isnan(_predicted(self, _still(system), *at)).any())
 
         return frozenset(name for name in given if lost(name))
@@ -237,8 +236,9 @@ class Sensor(eqx.Module):
     def _shape(self, system: System) -> tuple[int, ...]:
         """The shape of its quantity, without computing it."""
         zero = [jax.ShapeDtypeStruct((n,), system.dtype) for n in (system.nq, system.nv, system.nu)]
-        time = jax.ShapeDtypeStruct((), system.dtype)
-        given = eqx.filter_eval_shape(self.quantity, _still(system), *zero, time)
+        given = eqx.filter_eval_shape(
+            self.quantity, _still(system), *zero, jax.ShapeDtypeStruct((), system.dtype)
+        )
         if not isinstance(given, jax.ShapeDtypeStruct) or given.dtype.kind not in "fi":
             raise TypeError(f"it returns {format_value(given)}; let it return real numbers")
         return given.shape
@@ -371,8 +371,9 @@ def columns_of_sensors(system: System, names: Iterable[str]) -> list[tuple[str, 
 
 def widths(system: System, names: Sequence[str]) -> NDArray:
     """The place in `names` of the sensor of each of the readings (K,)."""
-    sizes = [named_sensor(system, name).size(system) for name in names]
-    return np.repeat(np.arange(len(names)), sizes)
+    return np.repeat(
+        np.arange(len(names)), [named_sensor(system, name).size(system) for name in names]
+    )
 
 
 def pose_readings(quaternions: ArrayLike, positions: ArrayLike) -> NDArray:

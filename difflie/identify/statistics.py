@@ -46,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from ..system.shown import some
 from .elimination import column_sizes, triangle
 from .losses import Loss
 from .problem import Layout, Problem
@@ -94,15 +95,14 @@ def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> I
     s = np.concatenate((s, np.zeros(n - len(s))))
     tolerance = np.sqrt(np.finfo(jacobian.dtype).eps) * s.max(initial=0)
     null = vt[s <= tolerance]
-    kept = vt[s > tolerance] / s[s > tolerance, None]
-    factor = kept.T / sizes[:, None]
+    factor = (vt[s > tolerance] / s[s > tolerance, None]).T / sizes[:, None]
     inverse = factor @ factor.T
     touched = (np.abs(null) > 1e-6).any(axis=0) if len(null) else np.zeros(n, bool)
     inverse[np.diag(touched)] = np.inf
-    smallest = s[-1] if n else 1.0
-    condition = float(s[0] / smallest) if smallest > 0 else float("inf")
-    shares = tuple(_shares(row, names) for row in null)
-    return Information(variance * inverse, inverse, factor, shares, condition)
+    condition = float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+    return Information(
+        variance * inverse, inverse, factor, tuple(_shares(row, names) for row in null), condition
+    )
 
 
 def directions(unidentifiable: Sequence[Sequence[tuple[str, float]]]) -> str:
@@ -123,8 +123,7 @@ def directions(unidentifiable: Sequence[Sequence[tuple[str, float]]]) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence, the first eight of more."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return some(names, _NAMED)
 
 
 def _shares(direction: NDArray, names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
@@ -145,10 +144,22 @@ def correlations(covariance: NDArray) -> NDArray:
     return found
 
 
-def r_squared(torque: NDArray, residual: NDArray) -> float:
-    """1 - sum residual^2 / sum (torque - its mean)^2; NaN where the torque does not vary."""
-    spread = float(np.sum((torque - torque.mean()) ** 2))
-    return 1 - float(np.sum(residual**2)) / spread if spread > 0 else float("nan")
+def rms(errors: NDArray, axis: int | None = 0) -> NDArray:
+    """The root mean square of errors (n, k) by column, without gaps; NaN where all are gaps."""
+    count = (~np.isnan(errors)).sum(axis=axis)
+    return np.sqrt(np.nansum(errors**2, axis=axis) / np.where(count > 0, count, np.nan))
+
+
+def r_squared(values: NDArray, errors: NDArray) -> NDArray:
+    """1 - the squared errors (n, k) over those of the mean, by column, where there are errors.
+
+    NaN where the values do not vary.
+    """
+    there = ~np.isnan(errors)
+    mean = np.where(there, values, 0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    spread = np.where(there, (values - mean) ** 2, 0).sum(axis=0)
+    left = np.nansum(errors**2, axis=0) / np.where(spread > 0, spread, 1)
+    return np.where(spread > 0, 1 - left, np.nan)
 
 
 def whiteness(residuals: NDArray, lags: int = 20) -> tuple[NDArray, float]:
@@ -344,14 +355,14 @@ class Rows:
 class Uncertainty:
     """The errors of p numbers.
 
-    errors (p,): standard errors that allow for correlated residuals, with Student's `freedom` (p,),
-    infinite for what is not identifiable; white (p,): those of white noise. prior_share (p,): the
+    standard_errors (p,): those that allow for correlated residuals, with Student's `freedom` (p,),
+    infinite for what is not identifiable; white_errors (p,): of white noise. prior_share (p,): the
     part of priors in the variance, from 0, held by measurements, to 1, held by priors. variance s^2
     of the measured residuals in their standard deviations.
     """
 
-    errors: NDArray
-    white: NDArray
+    standard_errors: NDArray
+    white_errors: NDArray
     freedom: NDArray
     prior_share: NDArray
     variance: float

@@ -44,7 +44,7 @@ from ..system.system import System
 from ..system.validation import nearest
 from .inverse_dynamics import InverseDynamics, needed_torque
 from .problem import Layout, LogNumber, Problem
-from .recordings import DataError
+from .recordings import DataError, refuse
 from .samples import CHUNK, Samples
 from .sensors import to_true
 
@@ -53,9 +53,12 @@ PI = (
     *("mass", "mass_com_x", "mass_com_y", "mass_com_z", "origin_I_xx", "origin_I_xy"),
     *("origin_I_xz", "origin_I_yy", "origin_I_yz", "origin_I_zz"),
 )
-_PI_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
-# The unit of numbers of joints that turn, and of those that slide.
-_JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m")}
+# The units of what a motor that turns with a sum of rates has, by that of the joints' forces.
+_UNITS = {
+    "armature": {"N m": "kg m^2", "N": "kg"},
+    "damping": {"N m": "N m s/rad", "N": "N s/m"},
+    "friction": {"N m": "N m", "N": "N"},
+}
 # The logarithm of a velocity of friction is known to this beforehand: it is one of those tried.
 _RANGE = 1.3
 _NO_DRIVE = Drive("")
@@ -110,10 +113,9 @@ def with_linear_parameters(
     count, massive = 10 * len(system.body_names), system.bodies.mass > 0
     each = jnp.split(rows[count:], len(joints)) if joints else []
     found = properties(rows[:count].reshape(-1, 10))
-    names = "mass", "com", "inertia"
     leaves = {
         name: jnp.where(massive.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
-        for name, new in zip(names, found, strict=True)
+        for name, new in zip(("mass", "com", "inertia"), found, strict=True)
         for old in (getattr(system.bodies, name),)
     }
     return system.replace(**leaves, **dict(zip(joints, each, strict=True)))
@@ -254,29 +256,30 @@ class TorqueModel(eqx.Module):
 
         Raises DataError for other machines and unsuitable couplings.
         """
-        if system.constraints:
-            raise DataError(f"{system.name} has closed loops; declare [[parameter]]s, fit motions")
-        if system.nq != system.nv or not system.nv:
-            raise DataError(
-                f"{system.name} has joints without plain coordinates, such as a free base; fix "
-                'these (system.base = "fixed"), or declare [[parameter]]s'
-            )
-        if system.actuators or system.sensors:
-            raise DataError(
-                f"{system.name} has actuators or sensors, whose numbers must be declared: give "
-                "[[parameter]] tables"
-            )
         names = tuple(name for name, _ in system.topology.velocity_labels)
         mass = np.asarray(system.bodies.mass, float)
         moving = np.asarray(system.topology.body_dof) < system.topology.n_dofs
-        free = np.flatnonzero(moving & (mass > _MASSLESS * mass.sum()))
-        if not len(free):
-            raise DataError(
-                f"{system.name}: no moving body has a mass; give the links estimates of their "
-                "masses and inertias in the file"
-            )
-        bodies = tuple(free.tolist())
-        model = TorqueModel(system, names, bodies, tuple(couplings), offsets, load)
+        free = np.flatnonzero(moving & (mass > _MASSLESS * mass.sum())).tolist()
+        refuse(
+            system.name,
+            (system.constraints, "it has closed loops; declare [[parameter]]s, fit motions"),
+            (
+                system.nq != system.nv or not system.nv,
+                "it has joints without plain coordinates, such as a free base; fix these "
+                '(system.base = "fixed"), or declare [[parameter]]s',
+            ),
+            (
+                system.actuators or system.sensors,
+                "it has actuators or sensors, whose numbers must be declared: give [[parameter]] "
+                "tables",
+            ),
+            (
+                not free,
+                "no moving body has a mass; give the links estimates of their masses and inertias "
+                "in the file",
+            ),
+        )
+        model = TorqueModel(system, names, tuple(free), tuple(couplings), offsets, load)
         for coupling in couplings:
             coupling.direction(names, model.forces)
         return model
@@ -296,32 +299,14 @@ class TorqueModel(eqx.Module):
         """Of all numbers (p,), as paths: link/mass_com_x, joint/damping, joint5+joint6/damping."""
         bodies = (f"{self.system.body_names[b]}/{name}" for b in self.bodies for name in PI)
         joints = (f"{joint}/{leaf}" for leaf in self.leaves for joint in self.joints)
-        sums = (
-            f"{'+'.join(c.joints)}/{leaf}"
-            for c in self.couplings
-            for leaf in ("armature", "damping", "friction")
-        )
         load = (f"{joint}/load_friction" for joint in self.joints if self.load)
-        return (*bodies, *joints, *sums, *load)
+        return (*bodies, *joints, *(number.name for number in self.sums), *load)
 
     @property
     def forces(self) -> tuple[str, ...]:
         """The unit of each joint's torque or force (nv,): "N m" or "N"."""
         units = (unit for _, unit in self.system.topology.velocity_labels)
         return tuple(FORCE_UNITS[unit.removesuffix("/s")] for unit in units)
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """The unit of each number (p,), as its joint turns or slides."""
-        turns = dict(zip(self.joints, (force == "N m" for force in self.forces), strict=True))
-        found = []
-        for name in self.names[self.inertial :]:
-            joint, leaf = name.rsplit("/", 1)
-            # Joints of a coupling are of one kind.
-            turned, slid = _JOINT_UNITS.get(leaf, ("N m", "N"))
-            unit = turned if turns[joint if joint in turns else joint.split("+")[0]] else slid
-            found.append("" if leaf == "load_friction" else unit)
-        return (*_PI_UNITS * len(self.bodies), *found)
 
     def joint_numbers(self, x: NDArray, leaf: str) -> NDArray:
         """One number of each joint (nv,) among all (p,), such as "damping"."""
@@ -334,9 +319,8 @@ class TorqueModel(eqx.Module):
     @property
     def nonnegative(self) -> NDArray:
         """The indices of numbers that must not be negative: all of the joints but offsets."""
-        own = self.names[self.inertial :]
-        signed = np.array([name.endswith("/offset") for name in own], bool)
-        return self.inertial + np.flatnonzero(~signed)
+        own = enumerate(self.names[self.inertial :], start=self.inertial)
+        return np.array([k for k, name in own if not name.endswith("/offset")], int)
 
     def known(self, samples: Samples) -> NDArray:
         """The torque (r, nv) that no free number changes, averaged: of springs, of other bodies."""
@@ -362,20 +346,20 @@ class TorqueModel(eqx.Module):
         columns = [own[leaf][:, :, None] * np.eye(v.shape[1]) for leaf in self.leaves]
         for coupling in self.couplings:
             r = coupling.direction(self.joints)
-            least = friction.rise[r != 0].max()
-            parts = np.stack((a @ r, v @ r, sign(v @ r, least)), axis=-1)
+            turned = sign(v @ r, friction.rise[r != 0].max())
+            parts = np.stack((a @ r, v @ r, turned), axis=-1)
             columns.append(r[:, None] * parts[:, None, :])
         return np.concatenate(columns, axis=2)
 
     @property
     def sums(self) -> tuple[LogNumber, ...]:
         """The numbers of motors that turn with sums of rates, which no system has."""
-        every = zip(self.names[self.inertial :], self.units[self.inertial :], strict=True)
-        joints = {*self.joints}
+        forces = dict(zip(self.joints, self.forces, strict=True))
         return tuple(
-            LogNumber(name, unit, lower=0.0)
-            for name, unit in every
-            if name.rsplit("/", 1)[0] not in joints
+            # Joints of a coupling are of one kind.
+            LogNumber(f"{'+'.join(c.joints)}/{leaf}", units[forces[c.joints[0]]], lower=0.0)
+            for c in self.couplings
+            for leaf, units in _UNITS.items()
         )
 
     def numbers_of(self, system: System, sums: Any = ()) -> Float[Array, " p"]:
@@ -465,8 +449,7 @@ class ArmTorques(Problem):
     @property
     def _kinds(self) -> NDArray:
         """0 for torques, 1 for what is known beforehand of velocities, 2 for what is held."""
-        counts = len(self.target), len(self.columns), len(self.held)
-        return np.repeat(np.arange(3), counts)
+        return np.repeat(np.arange(3), (len(self.target), len(self.columns), len(self.held)))
 
 
 def sign(v: NDArray, rise: NDArray | float) -> NDArray:

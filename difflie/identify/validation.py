@@ -12,13 +12,15 @@ blocks for correlated errors).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import equinox as eqx
 import jax
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from ..forces.actuators.acting import dof_commands
 from ..forces.actuators.motors import Drive, Motor, PositionServo
@@ -34,11 +36,7 @@ from .recordings import DataError, Recording
 from .search import search
 from .sensors import columns_of_sensors, reading_deviations, readings_of, to_measured
 from .shooting import Shooting
-from .statistics import whiteness
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-from scipy.special import stdtrit
+from .statistics import r_squared, rms, whiteness
 
 _LAGS = 20
 _KEYS = "torque_rmse", "torque_r2", "torque_autocorrelation", "position_rmse", "position_r2"
@@ -95,13 +93,12 @@ class Validation:
     @property
     def torque_rmse(self) -> NDArray:
         """The root mean square of the torque error (nv,) in N m or N; NaN without any."""
-        return _over_columns(_rms, self.torque - self.effort)
+        return rms(self.torque - self.effort)
 
     @property
     def torque_r2(self) -> NDArray:
         """1 - the squared torque error over that of the mean effort (nv,); NaN without any."""
-        there = ~np.isnan(self.torque - self.effort)
-        return _explained(self.torque_rmse, np.where(there, self.effort, np.nan))
+        return r_squared(self.effort, self.torque - self.effort)
 
     @property
     def torque_noise(self) -> NDArray:
@@ -111,7 +108,7 @@ class Validation:
         """
         if self.recording.smoothing is not None:
             return np.full(len(self.joints), np.nan)
-        return _over_columns(_rms, np.diff(self.torque - self.effort, axis=0) / np.sqrt(2))
+        return rms(np.diff(self.torque - self.effort, axis=0) / np.sqrt(2))
 
     @property
     def torque_autocorrelation(self) -> NDArray:
@@ -120,13 +117,13 @@ class Validation:
         Of the first twenty lags; where it is far above 1 errors of white noise are too small.
         NaN for errors of no more than twenty rows.
         """
-        return _over_columns(_largest_autocorrelation, self.torque - self.effort)
+        columns = (error[~np.isnan(error)] for error in (self.torque - self.effort).T)
+        return np.array([_largest_autocorrelation(error) for error in columns])
 
     @property
     def position_rmse(self) -> NDArray:
         """The root mean square of the motion error (nv,) in rad or m; NaN without any."""
-        error = self.departure[:, self.observed :].reshape(-1, len(self.joints))
-        return _over_columns(_rms, error)
+        return rms(self.departure[:, self.observed :].reshape(-1, len(self.joints)))
 
     @property
     def position_r2(self) -> NDArray:
@@ -136,8 +133,11 @@ class Validation:
         """
         if self.motions.shape != self.departure.shape:
             return np.full(len(self.joints), np.nan)
-        measured = (self.motions - self.departure)[:, self.observed :]
-        return _explained(self.position_rmse, measured.reshape(-1, len(self.joints)))
+        errors, motions = (
+            x[:, self.observed :].reshape(-1, len(self.joints))
+            for x in (self.departure, self.motions)
+        )
+        return r_squared(motions - errors, errors)
 
     @property
     def rows(self) -> list[JointErrors]:
@@ -238,22 +238,22 @@ class Trial:
             reading_deviations(system, readings, recording.weight)
         torques = motion = along = None
         if recording.a is not None and recording.tau is not None and not system.constraints:
-            try:
+            with _warned("its torques are not judged"):
                 torques = InverseDynamics.of(system, [recording])
-            except DataError as error:
-                warn(f"{error}; its torques are not judged")
         if recording.v is not None or observe is not None:
-            numbers = {"window": steps, "position": position, "substeps": substeps}
-            numbers["readings"] = readings
-            try:
-                motion = Shooting.of(system, [recording], free=observe is not None, **numbers)
-            except DataError as error:
-                warn(f"{error}; its motion is not judged")
+            with _warned("its motion is not judged"):
+                motion = Shooting.of(
+                    system,
+                    [recording],
+                    window=steps,
+                    position=position,
+                    free=observe is not None,
+                    substeps=substeps,
+                    readings=readings,
+                )
         if readings:
-            try:
+            with _warned("readings are not judged along the measured motion"):
                 along = Readings.of(system, [recording], readings)
-            except DataError as error:
-                warn(f"{error}; readings are not judged along the measured motion")
         return Trial(recording, steps, observe, torques, motion, along, tuple(readings or ()))
 
     def validation(self, system: System, start: System | None = None) -> Validation:
@@ -302,6 +302,15 @@ class Trial:
         )
 
 
+@contextmanager
+def _warned(said: str) -> Iterator[None]:
+    """Turns a DataError into a warning that says what it means, too."""
+    try:
+        yield
+    except DataError as error:
+        warn(f"{error}; {said}")
+
+
 @eqx.filter_jit
 def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, ...]:
     """Simulated configurations of windows, and how far they and readings are from measured ones."""
@@ -329,21 +338,6 @@ def _commanded(system: System, recording: Recording, kinds: tuple[type, ...]) ->
             if len(several) == len(own) == 1:
                 found[:, k] = recording.tau[:, own[0]]
     return found
-
-
-def _explained(rmse: NDArray, values: NDArray) -> NDArray:
-    """1 - rmse^2 over the variance of values (n, nv), by column; NaN where these do not vary."""
-    spread = _over_columns(lambda x: float(np.var(x)) if len(x) else np.nan, values)
-    return np.where(spread > 0, 1 - rmse**2 / np.where(spread > 0, spread, 1), np.nan)
-
-
-def _over_columns(measure: Callable[[NDArray], float], error: NDArray) -> NDArray:
-    """A measure of each column of errors (n, nv) without its gaps."""
-    return np.array([measure(column[~np.isnan(column)]) for column in error.T])
-
-
-def _rms(error: NDArray) -> float:
-    return float(np.sqrt(np.mean(error**2))) if len(error) else np.nan
 
 
 def _largest_autocorrelation(error: NDArray) -> float:

@@ -10,13 +10,13 @@ from scipy.signal import lfilter
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.arm_choices import chosen
-from difflie.identify.arm_equations import Logs, weights_and_solution
+from difflie.identify.arm_equations import Logs, chosen, weights_and_solution
 from difflie.identify.fitting import judged
 from difflie.identify.least_squares import Outcome
 from difflie.identify.remarks import doubts
 from difflie.identify.samples import bandwidth, samples
 from difflie.identify.torque_rows import Friction, TorqueModel
+from difflie.view.estimates import Estimated
 
 DT, NOISE = 0.002, np.array((0.05, 0.04, 0.02))
 DAMPING, FRICTION, ARMATURE = (0.8, 0.6, 0.3), (0.9, 0.7, 0.4), (0.1, 0.08, 0.03)
@@ -274,10 +274,10 @@ def test_scale_and_offsets_of_torques_are_said():
     logs = Logs.of(model, [samples(FILE, log, 1.0)])
     equations = logs.equations(model, Friction(np.full(3, 0.02), np.full(3, np.nan)))
     names = [f"j{k + 1}/torque_bias" for k in range(3)]
-    told = dict.fromkeys(names, (0.0, 0.1))
+    told = dict.fromkeys(names, Estimated("N m", 0.0, 0.0, 0.1))
     assert not [*doubts(model, equations, told)]
-    told["j2/torque_bias"] = -20.0, 0.1
-    large = dataclasses.replace(equations, torque=1e3 * equations.torque)
+    told["j2/torque_bias"] = Estimated("N m", 0.0, -20.0, 0.1)
+    large = equations._replace(torque=1e3 * equations.torque)
     said = [*doubts(model, large, told)]
     assert len(said) == 1 and "times those that the nominal bodies need" in said[0]
     said = [*doubts(model, equations, told)]

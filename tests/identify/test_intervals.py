@@ -105,9 +105,11 @@ def test_intervals_cover_the_truth_in_noise_of_any_colour(rho):
         noise = coloured(rng, rows, rho, 2)
         values = known.inverse @ (J.T @ noise)
         found = uncertainty(known, J, noise - J @ values, every)
-        lower, upper = intervals(values, found.errors, found.freedom, (-none, none), free).T
+        lower, upper = intervals(
+            values, found.standard_errors, found.freedom, (-none, none), free
+        ).T
         inside.append((lower < 0) & (upper > 0))
-        white.append(np.abs(values) < 1.96 * found.white)
+        white.append(np.abs(values) < 1.96 * found.white_errors)
     assert 0.93 < np.mean(inside) < 0.97
     assert np.mean(white) < 0.8 if rho else 0.93 < np.mean(white) < 0.97
 
@@ -291,6 +293,6 @@ def test_the_variance_of_priors_is_estimated_from_what_is_told():
         kinds = Rows(~prior, prior, Layout(*place), prior.astype(int))
         known = information(rows, 1.0, tuple(map(str, range(count))))
         each = uncertainty(known, rows, rows @ x - y, kinds)
-        found.append(each.errors[told:].mean())
+        found.append(each.standard_errors[told:].mean())
         assert each.freedom[-1] == pytest.approx(told, rel=0.05)
     assert np.mean(found) == pytest.approx(3, rel=0.1)

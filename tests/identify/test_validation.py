@@ -103,7 +103,7 @@ def test_recordings_are_left_out_in_turn(recordings):
     def few(others):
         return di.fit(dl.Parameters(TRUE, ["arm/inertial"]), di.InverseDynamics.of(TRUE, [short]))
 
-    with pytest.warns(UserWarning, match="without swing: 2 measurements are fewer"):
+    with pytest.warns(UserWarning, match="without swing: chain: 2 measurements are fewer"):
         assert di.leave_one_out(trials, few) == []
 
 

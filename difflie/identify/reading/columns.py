@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import itertools
 import math
 import operator
 import re
@@ -56,18 +55,21 @@ _PLAIN = (
     (dict.fromkeys(("-", "1", ""), 1.0), "a number", ""),
 )
 _RATES = (
-    (_ANGLES, "an angular velocity", "an angular acceleration", "rad"),
-    (_LENGTHS, "a velocity", "an acceleration", "m"),
+    (_ANGLES, _PER_SECOND, "an angular velocity", "rad/s"),
+    (_ANGLES, _PER_SECOND_SQUARED, "an angular acceleration", "rad/s^2"),
+    (_LENGTHS, _PER_SECOND, "a velocity", "m/s"),
+    (_LENGTHS, _PER_SECOND_SQUARED, "an acceleration", "m/s^2"),
 )
 UNITS: dict[str, Unit] = {
     "rpm": Unit(2 * math.pi / 60, "an angular velocity", "rad/s"),
     **{n: Unit(f, measures, si) for known, measures, si in _PLAIN for n, f in known.items()},
+    **{
+        form.format(name): Unit(factor, measures, si)
+        for known, forms, measures, si in _RATES
+        for name, factor in known.items()
+        for form in forms
+    },
 }
-for _known, _speed, _acceleration, _si in _RATES:
-    for (_name, _factor), _form in itertools.product(_known.items(), _PER_SECOND):
-        UNITS[_form.format(_name)] = Unit(_factor, _speed, f"{_si}/s")
-    for (_name, _factor), _form in itertools.product(_known.items(), _PER_SECOND_SQUARED):
-        UNITS[_form.format(_name)] = Unit(_factor, _acceleration, f"{_si}/s^2")
 
 # What the columns of a quantity may measure; efforts are also commands, in the units of actuators.
 MEASURES = {
@@ -149,8 +151,9 @@ class Expression:
             case ast.Constant(int() | float() as number) if not isinstance(number, bool):
                 pass
             case _:
-                part = ast.unparse(node)
-                raise ValueError(f"{part!r} is not allowed; write columns, numbers, pi, + - * /")
+                raise ValueError(
+                    f"{ast.unparse(node)!r} is not allowed; write columns, numbers, pi, + - * /"
+                )
 
     def _value(self, node: ast.AST, column: Callable[[str], _Value]) -> _Value | float:
         match node:
@@ -166,6 +169,15 @@ class Expression:
 
 class DataError(InputError):
     """Unusable measurements; the message names the file, the column and the fix."""
+
+
+def refuse(name: str, *faults: tuple[object, str]) -> None:
+    """Raises DataError for the first fault that is there; each says what is wrong, and the fix.
+
+    name: of the file or machine, with which the message begins.
+    """
+    for fault in (said for wrong, said in faults if wrong):
+        raise DataError(f"{name}: {fault}")
 
 
 @dataclasses.dataclass(frozen=True)

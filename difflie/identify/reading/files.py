@@ -34,7 +34,9 @@ def columns_of_text(
     nothing = DataError(f"{path}: there are no rows; give a header and a row for each time")
     if first is None:
         raise nothing
-    separator = _separator(lines[first])
+    # Semicolons and tabs before commas, which may be decimal commas.
+    cells = {c: next(csv.reader([lines[first]], delimiter=c)) for c in ";\t"}
+    separator = next((c for c, several in cells.items() if len(several) > 1), ",")
     # Comments are kept as empty lines, so that line numbers are those of the file.
     bare = ("\n" if is_comment else line for line, is_comment in zip(lines, comment, strict=True))
     reader = csv.reader(bare, delimiter=separator, skipinitialspace=True)
@@ -70,11 +72,6 @@ def columns_of_text(
     return Columns(str(path), dict(zip(names, values.T, strict=True)), np.array(places))
 
 
-def _separator(line: str) -> str:
-    """Semicolons and tabs before commas, which may be decimal commas."""
-    return next((c for c in ";\t" if len(next(csv.reader([line], delimiter=c))) > 1), ",")
-
-
 def _header(lines: Sequence[str], first: int, separator: str) -> list[str] | None:
     """The names in the last comment before the first row, if that row has numbers already."""
     cells = next(csv.reader([lines[first]], delimiter=separator, skipinitialspace=True))
@@ -99,11 +96,6 @@ SUFFIXES = ".mcap", ".db3", ".bag"
 _TYPE = "sensor_msgs/msg/JointState"
 # The arrays of a message, and how the columns of each begin.
 _PARTS = {"position": "pos_", "velocity": "vel_", "effort": "eff_"}
-
-
-def is_bag(path: Path) -> bool:
-    """Whether a path is that of a bag: a file, or a folder with the metadata of ROS 2."""
-    return path.suffix in SUFFIXES or (path / "metadata.yaml").is_file()
 
 
 def columns_of_bag(path: Path, topic: str | None = None) -> Columns:
@@ -217,7 +209,7 @@ def read_columns(
     try:
         if not log.exists():
             raise DataError(f"{log}: there is no such file")
-        if is_bag(log):
+        if log.suffix in SUFFIXES or (log / "metadata.yaml").is_file():  # a folder of ROS 2
             return columns_of_bag(log, topic)
         if log.is_dir():
             raise DataError(f"{log}: this is a folder; give a file, or the folder of a ROS 2 bag")
@@ -266,8 +258,7 @@ def _numbers(column: Any) -> NDArray:
     found = np.asarray(column)
     if found.dtype.kind in "mM":
         durations = found - found[:1] if found.dtype.kind == "M" else found
-        seconds = durations / np.timedelta64(1, "s")
-        return np.where(np.isnat(found), np.nan, seconds)
+        return np.where(np.isnat(found), np.nan, durations / np.timedelta64(1, "s"))
     if found.dtype.kind in "iuf":
         return found
     try:

@@ -95,12 +95,12 @@ def read_recording(
             f"{place}: column {format_value(header)}: its unit is not known, and taken as that of "
             "SI"
         )
-    q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
     name = place.name if isinstance(place, Path) else place
     notes = [f"{name}: {note}" for note in (*notes, *found.conversions(used))]
+    parts = {quantity: values.get(quantity) for quantity in QUANTITIES}
     others = {sensor: values[sensor] for sensor in readings}
-    columns = {**known, **clock}
-    return Recording(name, t, q, v, a, tau, others, columns=columns, notes=tuple(notes))
+    more = {"readings": others, "columns": {**known, **clock}, "notes": tuple(notes)}
+    return Recording(name, t, **parts, **more)
 
 
 def _guessed(found: Columns, joints: Sequence[str] | None) -> dict[str, list[str]]:
