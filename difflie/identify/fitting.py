@@ -72,8 +72,8 @@ class Fit(Estimates):
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), and start
     (p,), the initial values: the physical values named by `names` (p,), in SI `units` (p,). These
     are those of `parameters`, and then numbers that belong to the logs (`Problem.log_numbers`).
-    own: the unknowns (m,) of each of the problems, such as
-    initial states.
+    own: the unknowns (m,) of each of the problems, such as initial
+    states.
 
     standard_errors allow for correlated residuals, as of smoothed data and imperfect models: they
     are cluster-robust, with Student's `freedom` (p,), infinite for values that are not identifiable
