@@ -64,7 +64,10 @@ def copy(name: str, folder: str | os.PathLike[str] = ".") -> list[Path]:
         if target.exists() and not (
             target.is_file() and target.read_bytes() == source.read_bytes()
         ):
-            raise ValueError(f"{target} is there and differs; name another folder, or remove it")
+            raise ValueError(
+                f"{target} is there and differs; copy into another folder, by --folder FOLDER or "
+                "folder=..., or remove it"
+            )
     for source, target in zip(sources, copies, strict=True):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
