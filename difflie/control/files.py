@@ -103,6 +103,7 @@ class ControlFile(MotionFile):
     it.
     """
 
+    command = "control"
     horizon: HorizonTable
     limits: LimitsTable
     guess: GuessTable

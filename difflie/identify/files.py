@@ -182,6 +182,7 @@ class Study(MachineFile):
     `difflie.identify.Encoder`, by their places, "encoder[0]".
     """
 
+    command = "identify"
     data: DataTable
     run: list[RunTable]
     encoder: dict[str, dict[str, Any]]

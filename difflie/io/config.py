@@ -54,7 +54,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from ..constraints import Constraint
 from ..system.durations import step_count
@@ -69,6 +69,8 @@ from .toml import ConfigError as ConfigError
 from .toml import Faults, read_toml
 
 _PACKAGE = "package:"
+# The tables by which a file is known to be for a command; a sweep has [simulation] besides.
+_MARKS = {"sweep": "sweep", "horizon": "control", "run": "identify", "simulation": "run"}
 _MOST_ROWS = 10_000_000  # of a few hundred numbers some memories can hold
 
 
@@ -229,11 +231,13 @@ class ControlTable:
 class MachineFile:
     """What all files on a machine have; path is where one was read.
 
-    folder: that of other files which it names, if they are not beside it. allow_code: whether
-    modules that it names may be imported. text: its tables as they are. couplings: its actuators
-    and other forces, by the names of their tables, "spring[0]".
+    command: that of `difflie` which takes such files. folder: that of other files which it names,
+    if they are not beside it. allow_code: whether modules that it names may be imported. text: its
+    tables as they are. couplings: its actuators and other forces, by the names of their tables,
+    "spring[0]".
     """
 
+    command: ClassVar[str]
     path: Path
     folder: Path
     allow_code: bool
@@ -260,6 +264,7 @@ class MotionFile(MachineFile):
 class Config(MotionFile):
     """A whole configuration file."""
 
+    command = "run"
     simulation: SimulationTable
     control: ControlTable
 
@@ -282,6 +287,7 @@ def read_machine_file(
     path = Path(path)
     folder = path.parent if folder is None else folder
     tables, faults = read_toml(path), Faults(path, ConfigError, folder)
+    _check_command(cls, tables, path)
     check_code(tables, path, allow_code)
     parts = own(tables, faults)
     if issubclass(cls, MotionFile):
@@ -298,6 +304,14 @@ def read_machine_file(
         couplings=couplings_of(tables, faults, allow_code),
         **parts,
     )
+
+
+def _check_command(cls: type[MachineFile], tables: dict[str, Any], path: Path) -> None:
+    """Raises `ConfigError` for a file that is for another command."""
+    mark = next((name for name in _MARKS if name in tables), None)
+    if mark is not None and _MARKS[mark] != cls.command:
+        table = f"[[{mark}]]" if isinstance(tables[mark], list) else f"[{mark}]"
+        raise ConfigError(f"{path}: this file is for `difflie {_MARKS[mark]}`, by its {table}")
 
 
 def read_config(path: str | os.PathLike[str], *, allow_code: bool = False) -> Config:

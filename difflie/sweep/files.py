@@ -174,6 +174,7 @@ class SweepFile(MotionFile):
     keep: reductions by name. system: None where a function is swept.
     """
 
+    command = "sweep"
     sweep: SweepTable
     vary: list[VaryTable]
     keep: dict[str, Reduction]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from difflie import load
+from difflie.control import read_control
 from difflie.identify.files import read_study
 from difflie.io.config import ConfigError, read_config
 from difflie.io.couplings import read_loops
@@ -14,6 +15,22 @@ ROOT = Path(__file__).parent.parent.parent
 DAMPER = "[[damper]]\ndamping = 1.0"
 CONTACT = "[[contact]]\nstiffness = 1e4\npath = [{point = [0, 0, 0]}, {point = [0, 0, 1]}]\n"
 SYSTEM = '[system]\nfile = "package:arm7"\n'
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "words"),
+    [
+        (read_config, "control/cart_pole", r"for `difflie control`, by its \[horizon\]$"),
+        (read_config, "sweep_arm", r"for `difflie sweep`, by its \[sweep\]$"),
+        (read_sweep, "tossed_cube", r"for `difflie identify`, by its \[\[run\]\]$"),
+        (read_study, "control/flip", "for `difflie control`"),
+        (read_control, "satellite", r"for `difflie run`, by its \[simulation\]$"),
+    ],
+)
+def test_a_file_for_another_command_says_which(read, name, words):
+    """And nothing of tables that this command does not know."""
+    with pytest.raises(ConfigError, match=words):
+        read(ROOT / "configs" / f"{name}.toml")
 
 
 LOSSY = """import difflie as dl
