@@ -245,7 +245,9 @@ def test_a_traced_start_that_is_none_is_not_ok():
         ({"q0": [0.0, 0.0]}, ValueError, r"shape \(2,\), needed is \(1,\)"),
         ({"v0": jnp.zeros(1, jnp.float32)}, TypeError, "float32 and the system is float64"),
         ({"control": jnp.zeros((5, 1))}, ValueError, r"control has shape \(5, 1\)"),
-        ({"control": jnp.zeros((10, 2))}, ValueError, r"needed is \(10, 1\)"),
+        ({"control": jnp.zeros((10, 2))}, ValueError, r"needed is \(10, 1\), for 'bob' in this"),
+        ({"control": [1.0, 2.0]}, ValueError, r"has shape \(2,\), needed is \(1,\), for 'bob'"),
+        ({"control": PENDULUM}, TypeError, "is a System; give numbers, .*difflie.control.replay$"),
     ],
 )
 def test_bad_input_is_one_clear_error(change, error, words):
@@ -294,6 +296,15 @@ def test_adaptive_methods_take_a_duration():
     """Its steps are divided, and end where the duration ends."""
     run = dl.simulate(PENDULUM, [0.1], [0.0], dt=0.1, duration=0.3, method=dl.BogackiShampine32())
     np.testing.assert_allclose(run.t, [0.0, 0.1, 0.2, 0.3], rtol=0, atol=1e-15)
+
+
+def test_controls_of_some_joints_say_how_they_are_given():
+    """Those of a plan have the width of its inputs, and so have those of a `Receding`."""
+    controls = jnp.zeros((3, 2)), lambda t, q, v: q[:2], dl.Sampled(lambda t, q, v: q[:2], 1000)
+    for control in controls:
+        words = r"for 'joint1', .* and 1 more in this order; .*Drive\('joint1'\), and a plan is"
+        with pytest.raises(ValueError, match=words):
+            dl.simulate(ARM, Q0, REST, steps=3, control=control)
 
 
 RETURNED = {

@@ -19,6 +19,7 @@ from jax.core import Tracer
 from ..forces.inputs import SampledInput, ZeroOrderHold
 from ..formulations import Inputs, Known
 from ..system.arguments import checked_arrays
+from ..system.shown import some
 from ..system.system import System
 from ..system.user_functions import called, carried, settled
 from ..system.validation import check_shape, format_value, real_numbers
@@ -117,7 +118,9 @@ class Sampled(eqx.Module):
             return real_numbers(system.name, what, u), memory, jax.tree.map(jnp.asarray, after)
 
         u, memory, after = jax.eval_shape(returned, *at)
-        check_shape(system.name, "the command of the sampled controller", u.shape, (system.nu,))
+        check_width(
+            system, "control", "the command of the sampled controller", u.shape, (system.nu,)
+        )
         if _shapes(memory) != _shapes(after):
             raise TypeError(
                 f"{system.name}: the sampled controller makes the memory {_words(after)} of "
@@ -212,8 +215,14 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
         return given
     if isinstance(given, SampledInput):
         sampled = given
+    elif isinstance(given, eqx.Module):
+        raise TypeError(
+            f"{system.name}: {name} is a {type(given).__name__}; give numbers, samples, a function "
+            f"of (t, q, v) or a Sampled controller; {_PLANS}"
+        )
     elif np.ndim(given) == len(shape):
         # One value for the whole motion.
+        check_width(system, name, name, np.shape(given), shape)
         sampled = ZeroOrderHold(jnp.asarray(given)[None], every=steps)
     else:
         sampled = ZeroOrderHold(given)
@@ -221,6 +230,7 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
     values = real_numbers(system.name, name, sampled.values)
     if values.ndim == len(shape) + 1 and values.shape[0] > needed:
         values = values[:needed]
+    check_width(system, name, name, values.shape, (needed, *shape))
     (values,) = checked_arrays(system, **{name: (values, (needed, *shape))})
     return type(sampled)(values, sampled.every)
 
@@ -256,4 +266,25 @@ def _check_function(system: System, name: str, function: Callable, shape: tuple[
         return real_numbers(system.name, f"what the function {name} returns", function(t, q, v))
 
     returned_shape = jax.eval_shape(returned, *at).shape
-    check_shape(system.name, f"what the function {name} returns", returned_shape, shape)
+    check_width(system, name, f"what the function {name} returns", returned_shape, shape)
+
+
+_PLANS = "a plan is carried out by difflie.control.replay"
+
+
+def check_width(
+    system: System, name: str, what: str, actual: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    """Raises ValueError for an input of another shape, with the names of its numbers in order."""
+    fix = ""
+    if name == "control" and actual[-1:] != shape[-1:]:
+        t = system.topology
+        free = [label for label, _ in t.velocity_labels]
+        named = some([repr(label) for label in system.actuator_names or free])
+        fix = f", for {named} in this order"
+        driven = [t.joints[b] for b in t.coordinate_joints if len(t.kinds[b]) == 1]
+        if not system.actuators and driven and 0 < sum(actual[-1:]) < len(free):
+            fix += (
+                f"; to command some joints alone attach difflie.Drive({driven[0]!r}), and {_PLANS}"
+            )
+    check_shape(system.name, what, actual, shape, fix)

@@ -21,7 +21,7 @@ from ..system.system import System
 from ..system.user_functions import users_code, watched
 from ..system.validation import real_numbers
 from .arguments import checked_dt, chosen_method
-from .inputs import Input, Sampled, check_functions, inputs_at
+from .inputs import Input, Sampled, check_functions, check_width, inputs_at
 from .resolution import look_once
 from .step_status import finite
 
@@ -150,5 +150,6 @@ def _held(system: System, name: str, value: Any, shape: tuple[int, ...]) -> Any:
         raise TypeError(f"step: {name} is sampled; give its numbers in this step, or a function")
     if value is None or callable(value):
         return watched(value)
+    check_width(system, name, name, real_numbers(system.name, name, value).shape, shape)
     (values,) = checked_arrays(system, **{name: (value, shape)})
     return values

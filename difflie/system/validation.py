@@ -103,9 +103,11 @@ def real_values(what: str, value: Any, dtype: Any) -> jax.Array:
     return array.astype(dtype)
 
 
-def check_shape(where: str, name: str, actual: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Raises ValueError if the actual shape is not the required one."""
+def check_shape(
+    where: str, name: str, actual: tuple[int, ...], shape: tuple[int, ...], fix: str = ""
+) -> None:
+    """Raises ValueError if the actual shape is not the required one; fix: what the message adds."""
     if actual != shape:
         batch = len(actual) == len(shape) + 1 and actual[1:] == shape
-        hint = "; for a batch use jax.vmap" if batch else ""
+        hint = fix or ("; for a batch use jax.vmap" if batch else "")
         raise ValueError(f"{where}: {name} has shape {actual}, needed is {shape}{hint}")

@@ -426,7 +426,9 @@ def test_what_is_no_actuator_is_named(actuator, said):
 
 def test_commands_have_one_number_for_each():
     system = dl.attach(chain(), dl.Drive("knee"))
-    with pytest.raises(ValueError, match=r"control has shape \(4, 2\), needed is \(4, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"\(4, 2\), needed is \(4, 1\), for 'knee' in this order$"
+    ):
         dl.simulate(system, [0.0, 0.0], [0.0, 0.0], steps=4, control=jnp.zeros((4, 2)))
     with pytest.raises(dl.ModelError, match="URDF has no words for its actuators: Drive"):
         dl.save(system, "nowhere.urdf")
