@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..groups import FlatManifold
+from ..system.leafless import Leafless
 
 _FINER = 4
 
@@ -41,29 +43,27 @@ class ErrorEstimate(NamedTuple):
     q: Float[Array, "saved nv"]
     v: Float[Array, "saved nv"]
 
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        if not all(isinstance(a, jax.Array | np.ndarray) and a.size for a in self):
+            return f"{name} without numbers"
+        rows = f"{name} of {self.t.shape[-1]} saved rows"
+        if any(isinstance(a, Tracer) for a in self):
+            return f"{rows}, traced"
+        q, v, t = (float(np.max(np.asarray(a))) for a in (self.q, self.v, self.t))
+        return f"{rows}: largest of q {q:.3g} rad or m, of v {v:.3g} rad/s or m/s, of t {t:.3g} s"
 
-@jax.tree_util.register_pytree_node_class
-class Refinement:
+
+class Refinement(Leafless):
     """How a run was made: a function that repeats it with steps n times as short.
 
-    make(n): that run; order and method: of the method, its order and its name. It has no leaves,
-    and is lost in a transformation, a pickle, or a run whose leaves were changed.
+    make(n): that run; order and method: of the method, its order and its name.
     """
 
     def __init__(
         self, make: Callable[[int], Any] | None = None, order: int = 1, method: str = ""
     ) -> None:
         self.make, self.order, self.method = make, order, method
-
-    def tree_flatten(self) -> tuple[tuple, None]:
-        return (), None
-
-    @classmethod
-    def tree_unflatten(cls, _: None, leaves: tuple) -> Refinement:
-        return cls()
-
-    def __reduce__(self) -> tuple:
-        return Refinement, ()
 
 
 def error_estimate(run: Any) -> ErrorEstimate:

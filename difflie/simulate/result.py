@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool
 
 from ..system.topology import Topology
@@ -205,8 +206,14 @@ class Result(eqx.Module):
         said = f"{total} simulations, {len(places)} failed: {failed}"
         return [said, f"the first of them {why}", *doubts]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        leaves = jax.tree.leaves(self)
+        if any(isinstance(a, Tracer) or not isinstance(a, _ARRAYS) for a in leaves):
+            return super().__repr__()  # of a mask, or under a transformation
         return "; ".join(self.messages())
+
+
+_ARRAYS = jax.Array | np.ndarray
 
 
 def _place(index: Any) -> str:

@@ -28,6 +28,7 @@ from ..forces.springs import Elastic
 from ..io.appearance.shape import Appearance, Shape, ellipsoid
 from ..quantities import Curve, Energy
 from ..system.kinematic_tree import Tree
+from ..system.shown import some
 from ..system.system import System
 
 # In kg/m^3, of water: it sizes the balls that stand for masses without inertia.
@@ -141,6 +142,16 @@ class Scene:
     up: NDArray | None = None
     solid: bool = True
     remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Scene of {self.name!r}: {len(self.bodies)} bodies, {len(self.t)} times from "
+            f"{self.t[0]:.6g} to {self.t[-1]:.6g} s",
+            f"drawn as {'what they look like' if self.solid else 'their inertia ellipsoids'}",
+        ]
+        for kind, parts in (("springs", self.springs), ("contacts", self.contacts)):
+            lines += [f"{kind}: {some([part.name for part in parts])}"] if parts else []
+        return "\n".join([*lines, *self.remarks])
 
     def at(self, t: float) -> int:
         """The index of the last saved time that is not after t, in s."""

@@ -9,9 +9,11 @@ from pendulums import pendulum
 import difflie as dl
 from difflie import control as dc
 from difflie import identify as di
+from difflie import view as dv
 
 ARM = dl.load("difflie/data/arm7.urdf")
 Q, V = ARM.neutral(), jnp.zeros(7)
+RUN = dl.simulate(ARM, Q, V, dt=1e-3, steps=3)
 PARAMETERS = dl.Parameters(
     ARM, ["*/inertial", dl.Parameter("joint*/damping", bounds=(0.01, 2.0), start=0.1)]
 )
@@ -61,6 +63,10 @@ def wave():
         (lambda: LOG, ["5000 rows", "tau (7), imu (3)"]),
         (lambda: dl.Grid({"x": np.arange(1e4)}), ["10000 rows"]),
         (lambda: dl.Grid({"x": [1.0]}) * dl.Sobol({"y": dl.Uniform(0, 1)}, 8), ["Sobol"]),
+        (lambda: RUN, ["Trajectory of 'arm7'"]),
+        (lambda: RUN.result, ["completed: 3 steps"]),
+        (RUN.error_estimate, ["of 4 saved rows: largest of q", "rad/s or m/s"]),
+        (lambda: dv.scene(ARM, RUN), ["Scene of 'arm7': 9 bodies, 4 times from 0 to 0.003 s"]),
         (excitation, ["5 harmonics", "standard errors fell by", "largest rate"]),
         pytest.param(fit, ["Fit of arm7", "standard error"], marks=pytest.mark.slow),
     ],
@@ -68,6 +74,7 @@ def wave():
 def test_it_fits_a_screen(made, words):
     """And says what it is."""
     text = str(made())
+    assert text == repr(made())
     assert text.count("\n") < 24 and max(map(len, text.splitlines())) <= 120, text
     for word in words:
         assert word in text
@@ -84,6 +91,10 @@ def test_masks_and_traced_objects_are_printed(capsys):
 
     traced(PROBLEM)
     str(jax.tree.map(lambda a: jnp.stack((a, a)), PROBLEM))
+    for made in (RUN.result, RUN.error_estimate()):
+        repr(jax.tree.map(lambda a: True, made))
+        repr(jax.tree.map(lambda a: jnp.stack((a, a)), made))
+        jax.make_jaxpr(lambda made: (repr(made), 0)[1])(made)
     assert "joint1/damping  N m s/rad  0.01 to 2" in str(
         dl.Parameters(ARM, [dl.Parameter("joint1/damping", bounds=(0.01, 2.0))])
     )
