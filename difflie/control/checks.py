@@ -111,7 +111,7 @@ def _controls(p: Problem) -> jax.Array:
 
 def _shape_of(p: Problem, where: str, term: Any, u: Any) -> Any:
     try:
-        return eqx.filter_eval_shape(_evaluated, term, p.system, p.q0, p.v0, u, p.dt)
+        return eqx.filter_eval_shape(evaluated, term, p.system, p.q0, p.v0, u, p.dt)
     except (TypeError, ValueError, AttributeError) as error:
         reason = str(error).split("\n")[0]
         hint = "; at the end there is no control, and u is None" if where == "final" else ""
@@ -121,7 +121,8 @@ def _shape_of(p: Problem, where: str, term: Any, u: Any) -> Any:
 
 
 @eqx.filter_jit  # so that a term is traced once, however often its problem is solved
-def _evaluated(term: Any, system: Any, q: Any, v: Any, u: Any, t: Any) -> Any:
+def evaluated(term: Any, system: Any, q: Any, v: Any, u: Any, t: Any) -> Any:
+    """The residual (n,) of a cost, or the entries (n,) of a bound."""
     return (term.residual if isinstance(term, Cost) else term.value)(system, q, v, u, t)
 
 

@@ -167,6 +167,7 @@ def _root_of_time(system: System, q: Any, v: Any, u: Any, t: Any) -> jax.Array:
     return jnp.sqrt(2 * t)
 
 
+@dq.quantity("total energy", "J", ("total",))
 def _total_energy(system: System, q: Any, v: Any, u: Any, t: Any) -> jax.Array:
     return dq.Energy()(system, q, v, u, t)[2]
 

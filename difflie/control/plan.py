@@ -1,4 +1,4 @@
-"""The solution of a control problem."""
+"""The solution of a control problem, and how it is printed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
+import numpy as np
+from jax.core import Tracer
 
+from ..system.leafless import Leafless
+from .outcome import outcome
 from .problem import Problem
 from .result import Result
 
 if TYPE_CHECKING:
     from ..io.appearance.shape import Appearance
+
+
+class Origin(Leafless):
+    """The problem that a plan is of; None where that is lost."""
+
+    def __init__(self, problem: Problem | None = None) -> None:
+        self.problem = problem
 
 
 class Plan(eqx.Module):
@@ -27,7 +38,7 @@ class Plan(eqx.Module):
     (N, nx): the ends of the steps less the next points. costates (N + 1, nx): the derivative of the
     cost-to-go. multipliers: of the bounds along the motion (N, m), and at the end (m,); positive at
     upper bounds. duration () in s. z (N + 1, nz): see `difflie.control.discretization`. result: how
-    the search ended.
+    the search ended. origin: the problem, for what is printed.
     """
 
     t: jax.Array
@@ -41,6 +52,7 @@ class Plan(eqx.Module):
     multipliers: tuple[jax.Array, jax.Array]
     z: jax.Array
     result: Result
+    origin: Origin = eqx.field(default=Origin(), repr=False)
 
     @property
     def duration(self) -> jax.Array:
@@ -69,5 +81,16 @@ class Plan(eqx.Module):
         results = control_results(problem, self)
         return write_html(control_report(problem, self, results, about, appearance), Path(folder))
 
-    def __str__(self) -> str:
-        return f"Plan(cost {self.cost}, {self.result})"
+    def __repr__(self) -> str:
+        return plan_text(self) or super().__repr__()
+
+
+def plan_text(plan: Any) -> str | None:
+    """A `Plan` in some lines; None for one whose leaves are no arrays, such as a mask."""
+    if not isinstance(plan.cost, jax.Array | np.ndarray):
+        return None
+    if isinstance(plan.cost, Tracer) or np.ndim(plan.cost):
+        return f"Plan({plan.result})"
+    problem = plan.origin.problem
+    said = [] if problem is None else outcome(problem, plan)
+    return "\n".join([f"Plan(cost {float(plan.cost):.6g}, {plan.result})", *said])

@@ -18,6 +18,7 @@ from ..view.drawing import machine_section
 from ..view.plots import Bounded, plan_figure
 from ..view.report import Figure, Report, Section, Table, Worked, sentences
 from ..view.scenes import scene
+from .outcome import outcome
 from .problem import Problem
 from .result import Result, Status
 
@@ -109,6 +110,7 @@ def control_report(
     `difflie.view.scene`. whole: whether with the sections that terminals leave out.
     """
     solver, time = results.solver, results.time
+    converged = results.status == Status.CONVERGED.name
     sections = [
         Section(
             "What is left of the conditions of an optimum",
@@ -129,9 +131,10 @@ def control_report(
         f"Plan for {results.system}",
         f"The controls of least cost for {results.system} were looked for"
         f"{f', with {solver}' if solver else ''}.",
-        Worked.judged(results.status == Status.CONVERGED.name, doubtful=False),
+        Worked.judged(converged or bool(plan.result.nearly_optimal), doubtful=not converged),
         (
             *sentences([f"{solver}: {results.message}" if solver else results.message]),
+            *sentences(outcome(problem, plan)),
             f"Cost {results.cost:.9g}, duration {results.duration:.6g} s.",
         ),
         sections,
@@ -197,5 +200,5 @@ def plot(problem: Problem, plan: Planned, run: Trajectory | None = None) -> Pict
     if run is not None:
         seen = np.asarray(run.q), np.asarray(run.v)
         curves[:2] = [replace(b, seen=x) for b, x in zip(curves, seen, strict=False)]
-    title = f"{problem.system.name}: plan, {plan.result}"
+    title = f"{problem.system.name}: plan, {plan.result.ending}"
     return plan_figure(curves, np.asarray(plan.result.costs), title)

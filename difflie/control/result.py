@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -96,9 +97,22 @@ class Result(eqx.Module):
         """Whether the status () is CONVERGED."""
         return self.status == Status.CONVERGED
 
-    def __str__(self) -> str:
+    @property
+    def nearly_optimal(self) -> jax.Array:
+        """Whether the conditions of an optimum hold to 100 times the tolerance ()."""
+        most = _NEARLY * self.tolerance
+        return self.kkt.stationary(most) & (self.kkt.violation <= most)
+
+    def __repr__(self) -> str:
+        if not isinstance(self.status, jax.Array | np.ndarray):
+            return super().__repr__()  # of a mask
         if isinstance(self.status, Tracer) or np.ndim(self.status):
             return "a result under a transformation, or a batch of them"
+        return "; ".join([self.ending, *self._advice()])
+
+    @property
+    def ending(self) -> str:
+        """How the search ended, and what is left; of concrete results."""
         status, kkt, tolerance = Status(int(self.status)), self.kkt, float(self.tolerance)
         if status == Status.CONVERGED:
             return f"converged after {int(self.iterations)} iterations"
@@ -114,6 +128,14 @@ class Result(eqx.Module):
         ]
         return f"{ending}: {', '.join(left) or 'no condition is left'} ({tolerance:.3g} is allowed)"
 
+    def _advice(self) -> Iterator[str]:
+        """What to think of a search that has not converged, and what to try."""
+        status = Status(int(self.status))
+        if status in _ADVICE and bool(self.nearly_optimal):
+            yield f"the plan is nearly optimal, as {_NEARLY} times as much is left at most"
+        if status in _ADVICE:
+            yield _ADVICE[status].format(iterations=2 * max(int(self.iterations), 1))
+
 
 _WORDS = {
     Status.RUNNING: "not finished after {iterations} iterations",
@@ -122,6 +144,20 @@ _WORDS = {
     Status.NOT_FINITE: "not finite after {iterations} iterations",
     Status.OUT_OF_TIME: "out of time after {iterations} iterations",
     Status.INTERRUPTED: "interrupted after {iterations} iterations",
+}
+
+
+# Times the tolerance.
+_NEARLY = 100
+_TOLERANCE = "or a larger tolerance=... if this is near enough"
+_ADVICE = {
+    Status.OUT_OF_ITERATIONS: (
+        f"try more iterations, as dc.FDDP(iterations={{iterations}}), another guess, {_TOLERANCE}"
+    ),
+    Status.NO_PROGRESS: f"try another guess, {_TOLERANCE}",
+    Status.NOT_FINITE: "try another guess, or a smaller dt",
+    Status.OUT_OF_TIME: f"try more seconds, the plan as the guess, {_TOLERANCE}",
+    Status.INTERRUPTED: "solve(problem, guess=plan) goes on from there",
 }
 
 

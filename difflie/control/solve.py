@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -17,7 +18,7 @@ from .checks import check_problem, not_finite
 from .discretization import Discretization, Motion, Point
 from .fddp import FDDP
 from .model import steps_to_first_order
-from .plan import Plan
+from .plan import Origin, Plan
 from .problem import Problem
 from .result import Status
 from .riccati import inverse_of
@@ -71,7 +72,7 @@ def solve(
     plan = solver.solve(knots, motion, multipliers, progress, seconds)
     if int(plan.result.status) == Status.NOT_FINITE and not int(plan.result.iterations):
         raise not_finite(problem)
-    return plan
+    return replace(plan, origin=Origin(problem))
 
 
 def first_motion(problem: Problem, knots: Discretization, guess: Any) -> tuple[Motion, Any]:

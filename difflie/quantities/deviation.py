@@ -40,6 +40,12 @@ class Deviation(Quantity):
         return (value - self.goal).ravel()
 
 
+def is_deviation(quantity: Quantity) -> bool:
+    """Whether a quantity is how far something is from its goal."""
+    kinds = Deviation, PoseDeviation, StateDeviation, ConfigurationDeviation
+    return isinstance(quantity, kinds)
+
+
 def as_pose(goal: ArrayLike | Frame) -> ArrayLike:
     """The pose (4, 4), in m, of a frame in the world; anything else as it is.
 
