@@ -13,15 +13,15 @@ from .output import say
 
 def examples(
     action: Annotated[Literal["list", "copy"], tyro.conf.Positional] = "list",
-    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = None,
-    folder: Path = Path("."),
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None,
+    out: Path = Path("."),
 ) -> None:
     """List the machines and configurations that come with difflie, or copy one to change it.
 
     Args:
         action: `list`, or `copy NAME` for a configuration with the files that it names.
         name: of the configuration to be copied.
-        folder: where to.
+        out: the folder for the copies.
     """
     if action == "list":
         if name is not None:
@@ -30,7 +30,7 @@ def examples(
     elif name is None:
         raise ValueError("`difflie examples copy` needs a name; `difflie examples` lists them")
     else:
-        copies = shipped.copy(name, folder)
+        copies = shipped.copy(name, out)
         for copy in copies:
             say(f"wrote {copy}")
         say(f"Next: {shipped.command(copies[0])}")

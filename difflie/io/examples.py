@@ -65,7 +65,7 @@ def copy(name: str, folder: str | os.PathLike[str] = ".") -> list[Path]:
             target.is_file() and target.read_bytes() == source.read_bytes()
         ):
             raise ValueError(
-                f"{target} is there and differs; copy into another folder, by --folder FOLDER or "
+                f"{target} is there and differs; copy into another folder, by --out FOLDER or "
                 "folder=..., or remove it"
             )
     for source, target in zip(sources, copies, strict=True):

@@ -61,9 +61,7 @@ def test_a_copy_has_all_that_the_configuration_names(tmp_path, name, files):
 def test_nothing_is_overwritten(tmp_path):
     """What was changed in a copy stays."""
     (tmp_path / "satellite.urdf").write_text("mine")
-    with pytest.raises(
-        ValueError, match=r"satellite\.urdf is there and differs; .*--folder FOLDER"
-    ):
+    with pytest.raises(ValueError, match=r"satellite\.urdf is there and differs; .*--out FOLDER"):
         examples.copy("satellite", tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["satellite.urdf"]
 
@@ -83,7 +81,7 @@ def test_the_command_lists_and_copies(tmp_path, capsys):
     main(["examples"])
     listed = capsys.readouterr().out
     assert "  arm7\n" in listed and re.search(r"  arm7_hold +The seven-joint arm", listed)
-    main(["examples", "copy", "arm7_hold", "--folder", str(tmp_path)])
+    main(["examples", "copy", "arm7_hold", "--out", str(tmp_path)])
     said = capsys.readouterr().out
     assert f"difflie run {tmp_path}/arm7_hold.toml --out arm7_hold" in re.sub(r"\s+", " ", said)
     for wrong in (["copy"], ["list", "arm7_hold"], ["copy", "arm8"]):
