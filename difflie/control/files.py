@@ -79,15 +79,11 @@ from ..io.tables import read_typed, typed_rows
 from ..io.toml import ConfigError, Faults
 from ..system.system import System
 from ..system.validation import ModelError
-from .fddp import FDDP
 from .inputs import Commands, Input, as_input
-from .interior_point import InteriorPoint
-from .ipopt import Ipopt
 from .problem import Problem
+from .solve import SOLVERS
 from .solver import Solver
 from .tables import BOUNDS, COSTS, INPUTS, GuessTable, HorizonTable, LimitsTable, Place
-
-_SOLVERS = {cls.__name__: cls for cls in (FDDP, InteriorPoint, Ipopt)}
 
 
 def _has_costs(cost: list[Any]) -> Iterator[str]:
@@ -138,7 +134,7 @@ def _solver(tables: dict[str, Any], faults: Faults) -> Any:
     table = tables.get("solver", {})
     if not isinstance(table, dict):
         return faults.add("solver must be a table: write [solver]")
-    return read_typed(_SOLVERS, {"type": "FDDP", **table}, "solver", "solver", faults)
+    return read_typed(SOLVERS, {"type": "FDDP", **table}, "solver", "solver", faults)
 
 
 def problem_of(config: ControlFile) -> tuple[Problem, Any]:

@@ -13,10 +13,12 @@ from jax.core import Tracer
 from numpy.typing import ArrayLike
 
 from ..system.arguments import checked
-from ..system.validation import check_shape, real_numbers, warn
+from ..system.validation import check_shape, closest, format_value, real_numbers, warn
 from .checks import check_problem, not_finite
 from .discretization import Discretization, Motion, Point
 from .fddp import FDDP
+from .interior_point import InteriorPoint
+from .ipopt import Ipopt
 from .model import steps_to_first_order
 from .plan import Origin, Plan
 from .problem import Problem
@@ -25,24 +27,27 @@ from .riccati import inverse_of
 from .sensitivity import Numbers, differentiable
 from .solver import Progress, Solver
 
+# Those that are known by name, in Python and in files.
+SOLVERS: dict[str, type[Solver]] = {cls.__name__: cls for cls in (FDDP, InteriorPoint, Ipopt)}
+
 
 def solve(
     problem: Problem,
-    solver: Solver = FDDP(),
+    solver: Solver | str = FDDP(),
     guess: Plan | tuple[ArrayLike, ArrayLike, ArrayLike] | ArrayLike | None = None,
     *,
     progress: Progress | None = None,
     seconds: float | None = None,
 ) -> Plan:
-    """The plan of least cost near a guess, by a solver such as `FDDP` or `InteriorPoint`.
+    """The plan of least cost near a guess, by a solver such as `FDDP()` or `InteriorPoint()`.
 
-    guess: a `Plan`, also of another problem of the same size, whose multipliers are used as well;
-    controls (N, nu), whose motion is taken; a tuple (q (N + 1, nq), v (N + 1, nv), u (N, nu)),
-    which need be no motion; or None: the start, at all knots, with controls that hold it there as
-    well as they can.
+    solver: also by its name, such as "Ipopt", with its default settings. guess: a `Plan`, also of
+    another problem of the same size, whose multipliers are used as well; controls (N, nu), whose
+    motion is taken; a tuple (q (N + 1, nq), v (N + 1, nv), u (N, nu)), which need be no motion; or
+    None: the start, at all knots, with controls that hold it there as well as they can.
 
     Called plainly it compiles one iteration and calls it in a loop: progress(iteration, cost) is
-    called after each, the search ends after so many seconds, and Ctrl-C ends it with what there is.
+    called after each, the search ends after `seconds` s, and Ctrl-C ends it with what there is.
     Under jax.jit, jax.vmap and jax.grad the loop is compiled, with the same iterates, and progress
     and seconds do not count.
 
@@ -51,7 +56,7 @@ def solve(
     Whether it is a solution says `plan.result`; if not, the derivatives are NaN. Raises ValueError
     for a problem that cannot be solved as it stands: bounds that contradict each other, a start
     outside of its bounds or off its constraints, a cost that is not finite, a guess of another
-    shape, a goal farther away than the machine is long.
+    shape, a goal farther away than the machine is long, an unknown solver (with the nearest name).
 
     >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
     >>> costs = dict(running=[dl.control.Effort()], final=[dl.control.State([1.0], weight=1e3)])
@@ -59,6 +64,7 @@ def solve(
     >>> print(plan.result.converged, plan.u.shape, plan.q[-1].round(2))
     True (10, 1) [0.95]
     """
+    solver = chosen_solver(solver)
     check_problem(problem)
     knots = Discretization.of(problem)
     motion, multipliers = first_motion(problem, knots, guess)
@@ -73,6 +79,25 @@ def solve(
     if int(plan.result.status) == Status.NOT_FINITE and not int(plan.result.iterations):
         raise not_finite(problem)
     return replace(plan, origin=Origin(problem))
+
+
+def chosen_solver(solver: Any) -> Solver:
+    """The solver itself or by its name.
+
+    Raises ValueError for an unknown name, with the nearest one, and TypeError for anything else.
+    """
+    if isinstance(solver, Solver):
+        return solver
+    if not isinstance(solver, str):
+        raise TypeError(
+            f"solver is {format_value(solver)}; give a solver such as FDDP(), or its name"
+        )
+    if solver in SOLVERS:
+        return SOLVERS[solver]()
+    lower = {name.lower(): name for name in SOLVERS}
+    near = closest(solver.lower(), lower)
+    hint = "" if near is None else f"did you mean {lower[near]}? "
+    raise ValueError(f"unknown solver {format_value(solver)}; {hint}known: {', '.join(SOLVERS)}")
 
 
 def first_motion(problem: Problem, knots: Discretization, guess: Any) -> tuple[Motion, Any]:

@@ -46,6 +46,15 @@ def test_faults(fault, words):
         dc.solve(fault())
 
 
+def test_solvers_by_name():
+    """As methods of `simulate`; the nearest name of an unknown one, and all there are."""
+    assert str(dc.solve(swing(), "FDDP")) == str(dc.solve(swing()))
+    with pytest.raises(ValueError, match=r"did you mean Ipopt\? known: FDDP, Inter.*, Ipopt$"):
+        dc.solve(swing(), "ipopt")
+    with pytest.raises(TypeError, match=r"solver is .*; give a solver such as FDDP\(\), or its"):
+        dc.solve(swing(), dc.FDDP)
+
+
 def test_guesses_of_another_size():
     with pytest.raises(ValueError, match="guess has shape"):
         dc.solve(swing(), guess=jnp.zeros((3, 1)))
