@@ -16,6 +16,7 @@ from ..constraints import start_error
 from ..formulations import formulation_of
 from ..quantities.bounded import Bounded
 from ..system.frame import Frame
+from ..system.shown import some
 from ..system.system import System
 from ..system.validation import check_shape, format_value, nearest
 from .costs import Cost
@@ -78,6 +79,7 @@ def _check_sizes(p: Problem) -> None:
         ("final", p.final, None),
     ):
         for term in terms:
+            _check_goal(p, where, term, u)
             value = _shape_of(p, where, term, u)
             given = (term.weight,) if isinstance(term, Cost) else (term.lower, term.upper)
             for array in given:
@@ -112,12 +114,52 @@ def _controls(p: Problem) -> jax.Array:
 def _shape_of(p: Problem, where: str, term: Any, u: Any) -> Any:
     try:
         return eqx.filter_eval_shape(evaluated, term, p.system, p.q0, p.v0, u, p.dt)
-    except (TypeError, ValueError, AttributeError) as error:
+    except _RAISED as error:
         reason = str(error).split("\n")[0]
-        hint = "; at the end there is no control, and u is None" if where == "final" else ""
+        hint = "; at the end there is no control, and u is None" * _only_with_control(p, term, u)
         raise ValueError(
             f"Problem: {where}: {term.name} cannot be evaluated at the start: {reason}{hint}"
         ) from error
+
+
+_RAISED = TypeError, ValueError, AttributeError
+
+
+def _only_with_control(p: Problem, term: Any, u: Any) -> bool:
+    """Whether a term that cannot be evaluated could be with a control."""
+    if u is not None:
+        return False
+    try:
+        eqx.filter_eval_shape(evaluated, term, p.system, p.q0, p.v0, _controls(p), p.dt)
+    except _RAISED:
+        return False
+    return True
+
+
+def _check_goal(p: Problem, where: str, term: Any, u: Any) -> None:
+    """A goal has as many numbers as what it is of."""
+    measured, t = term.quantity, p.system.topology
+    if isinstance(measured, dq.StateDeviation | dq.ConfigurationDeviation):
+        goals = [("q", measured.q, (p.system.nq,), t.coordinate_labels)]
+        if isinstance(measured, dq.StateDeviation) and measured.v is not None:
+            goals.append(("v", measured.v, (p.system.nv,), t.velocity_labels))
+    elif isinstance(measured, dq.Deviation) and np.shape(measured.goal):
+        inner = measured.quantity
+        try:
+            found = eqx.filter_eval_shape(evaluated, Cost(inner), p.system, p.q0, p.v0, u, p.dt)
+        except _RAISED:
+            return  # which is told of the term
+        goals = [("goal", measured.goal, found.shape, inner.labels(p.system))]
+    else:
+        return
+    for name, goal, shape, labels in goals:
+        # Of a quantity with rows and columns the goal has them, too.
+        if np.size(goal) != shape[0] or (name != "goal" and np.ndim(goal) > 1):
+            each = f", for {some([repr(label) for label, _ in labels])}" if labels else ""
+            raise ValueError(
+                f"Problem: {where}: {name} of {type(term).__name__} has the shape "
+                f"{np.shape(goal)}, needed is {shape}{each}"
+            )
 
 
 @eqx.filter_jit  # so that a term is traced once, however often its problem is solved

@@ -25,6 +25,21 @@ from difflie import control as dc
         (lambda: swing(final=[dc.Velocity(1.0, jnp.ones(3))]), r"goal of the velocities .* \(3,\)"),
         (lambda: swing(running=[dc.Point("rodd", jnp.zeros(3))]), "did you mean 'rod'"),
         (lambda: swing(final=[dc.Effort(1.0)]), "at the end there is no control"),
+        (
+            lambda: swing(final=[dc.State([0.0, 0.0, 1.0])]),
+            r"final: q of State has the shape \(3,\), needed is \(1,\), for 'rod'$",
+        ),
+        (
+            lambda: swing(running=[dc.State([0.0], v=[0.0, 1.0])]),
+            r"running: v of State has the shape \(2,\), needed is \(1,\), for 'rod'$",
+        ),
+        (
+            lambda: swing(final=[dc.ReachState([0.0, 0.0])]),
+            r"q of ReachState .* \(1,\), for 'rod'$",
+        ),
+        (lambda: swing(final=[dc.Velocity(1.0, [0.0] * 3)]), r"goal of Velocity .*, for 'rod'$"),
+        (lambda: swing(final=[dc.Point("rod", [0.0])]), r"goal of Point .*, for 'x', 'y', 'z'$"),
+        (lambda: swing(final=[lambda s, q, v, u, t: q @ jnp.ones(2)]), r"at the start: [^;]*$"),
         (lambda: swing(inputs=dc.Motors("elbow")), "no joint that moves by itself fits 'elbow'"),
         (lambda: swing(inputs=dc.Motors([])), "Motors has no joints"),
         (
