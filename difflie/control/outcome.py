@@ -54,7 +54,8 @@ def _misses(problem: Problem, plan: Motion) -> Iterator[str]:
         found = _largest_by_unit(np.abs(away), weight, labels)
         if found:
             name = kind if kinds.count(kind) == 1 else f"{kind} ({term.name})"
-            yield f"at the end {' and '.join(found)} from the goal of {name}"
+            listed = " and ".join(filter(None, (", ".join(found[:-1]), found[-1])))
+            yield f"at the end {listed} from the goal of {name}"
 
 
 def _has_goal(term: Cost | Bounded) -> bool:

@@ -6,6 +6,7 @@ plan of the sample before, moved on by a step, is near the next one (Diehl, Bock
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -18,7 +19,9 @@ from numpy.typing import ArrayLike
 from ..integrators import RKMK4, Method
 from ..simulate import Trajectory, simulate
 from ..simulate.result import NEVER, Result
+from ..system.arguments import checked
 from ..system.system import System
+from ..system.user_functions import watched
 from .discretization import Discretization, Point
 from .fddp import FDDP
 from .plan import Plan
@@ -36,6 +39,7 @@ def replay(
     method: Method = RKMK4(),
     finer: int = 4,
     feedback: bool = True,
+    wrench: Callable[[Any, jax.Array, jax.Array], Any] | ArrayLike | None = None,
 ) -> Trajectory:
     """The motion of a machine under the controls of a plan, u_k + K_k dx_k, in finer steps.
 
@@ -43,19 +47,23 @@ def replay(
     the controls stay within the limits of the problem. feedback: False for u_k alone. system: the
     machine, such as one with other parameters, by default that of the problem; start: its state
     (q (nq,), v (nv,)), by default that of the problem. method: that of the simulation, which makes
-    so many finer steps for each of the plan.
+    so many finer steps for each of the plan. wrench: pushes (nb, 6) in N m and N on the bodies, in
+    body frames, as numbers or as a function of (t, q, v), t in s from the start of the plan.
 
     Returns the motion at its knots, N + 1 times; differentiable, and checked, as by `simulate`.
     """
     knots = Discretization.of(problem)
     machine = problem.system if system is None else system
     q0, v0 = (problem.q0, problem.v0) if start is None else start
-    return _replayed(knots, machine, plan, (q0, v0), (method, finer, feedback))
+    if wrench is not None and not callable(wrench):
+        (wrench,) = checked(machine, wrench=(wrench, (len(machine.body_names), 6)))
+    how = method, finer, feedback
+    return _replayed(knots, machine, plan, (q0, v0), watched(wrench), how)
 
 
 @eqx.filter_jit
 def _replayed(
-    knots: Discretization, system: System, plan: Plan, start: Any, how: tuple
+    knots: Discretization, system: System, plan: Plan, start: Any, wrench: Any, how: tuple
 ) -> Trajectory:
     method, finer, feedback = how
     rows = Point(plan.q[:-1], plan.v[:-1], plan.z[:-1])
@@ -71,6 +79,9 @@ def _replayed(
             at = begin + (u - begin) * (t / h)
             return knots.inputs.command(system, q, v, at, k * h + t)
 
+        def push(t: Any, q: jax.Array, v: jax.Array) -> jax.Array:
+            return wrench(k * h + t, q, v)
+
         run = simulate(
             system,
             x.q,
@@ -79,6 +90,7 @@ def _replayed(
             steps=finer,
             method=method,
             control=command,
+            wrench=push if callable(wrench) else wrench,
             save_every=finer,
             stabilisation=knots.stabilisation,
         )

@@ -62,6 +62,27 @@ def test_controls_alone_are_those_of_simulate(pendulum):
     np.testing.assert_allclose(run.u, held.u, atol=1e-12)
 
 
+def test_pushes_have_the_time_of_the_plan(pendulum):
+    """A push in the last tenth is that of `simulate`, and feedback resists it; numbers stay."""
+    problem, plan = pendulum
+
+    def late(t, q, v):
+        return jnp.zeros((1, 6)).at[0, 1].set(jnp.where(t > 0.9, 3.0, 0.0))
+
+    run = dc.replay(problem, plan, finer=2, feedback=False, wrench=late)
+    start = problem.q0, problem.v0
+    how = {"dt": 0.01, "steps": 100, "save_every": 2, "control": dl.ZeroOrderHold(plan.u, 2)}
+    pushed = dl.simulate(problem.system, *start, **how, wrench=late)
+    np.testing.assert_allclose(run.q, pushed.q, atol=1e-12)
+    missed = [abs(run.q[-1, 0] - jnp.pi), abs(dc.replay(problem, plan, wrench=late).q[-1] - jnp.pi)]
+    assert missed[0] > 0.01 and missed[1] < missed[0]
+    constant = dc.replay(problem, plan, finer=2, feedback=False, wrench=late(1.0, None, None))
+    always = dl.simulate(problem.system, *start, **how, wrench=late(1.0, None, None))
+    np.testing.assert_allclose(constant.q, always.q, atol=1e-12)
+    with pytest.raises(ValueError, match=r"wrench has shape \(50, 1, 6\), needed is \(1, 6\)"):
+        dc.replay(problem, plan, wrench=jnp.zeros((50, 1, 6)))
+
+
 def test_feedback_brings_a_wrong_machine_nearer_to_the_goal(pendulum):
     problem, plan = pendulum
     heavy = problem.system.replace(mass=1.05 * problem.system.bodies.mass)
