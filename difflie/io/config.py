@@ -311,7 +311,7 @@ def _check_command(cls: type[MachineFile], tables: dict[str, Any], path: Path) -
     mark = next((name for name in _MARKS if name in tables), None)
     if mark is not None and _MARKS[mark] != cls.command:
         table = f"[[{mark}]]" if isinstance(tables[mark], list) else f"[{mark}]"
-        raise ConfigError(f"{path}: this file is for `difflie {_MARKS[mark]}`, by its {table}")
+        raise ConfigError(f"{path}: this file is for `difflie {_MARKS[mark]}`, as its {table} says")
 
 
 def read_config(path: str | os.PathLike[str], *, allow_code: bool = False) -> Config:

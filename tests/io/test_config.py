@@ -20,11 +20,11 @@ SYSTEM = '[system]\nfile = "package:arm7"\n'
 @pytest.mark.parametrize(
     ("read", "name", "words"),
     [
-        (read_config, "control/cart_pole", r"for `difflie control`, by its \[horizon\]$"),
-        (read_config, "sweep_arm", r"for `difflie sweep`, by its \[sweep\]$"),
-        (read_sweep, "tossed_cube", r"for `difflie identify`, by its \[\[run\]\]$"),
+        (read_config, "control/cart_pole", r"for `difflie control`, as its \[horizon\] says$"),
+        (read_config, "sweep_arm", r"for `difflie sweep`, as its \[sweep\] says$"),
+        (read_sweep, "tossed_cube", r"for `difflie identify`, as its \[\[run\]\] says$"),
         (read_study, "control/flip", "for `difflie control`"),
-        (read_control, "satellite", r"for `difflie run`, by its \[simulation\]$"),
+        (read_control, "satellite", r"for `difflie run`, as its \[simulation\] says$"),
     ],
 )
 def test_a_file_for_another_command_says_which(read, name, words):
