@@ -43,7 +43,7 @@ from .log_warnings import log_warnings, rate_warnings
 from .losses import Squares
 from .reading.columns import refuse
 from .recordings import Recording
-from .remarks import doubts, notes
+from .remarks import doubts, notes, too_short
 from .samples import bandwidth, samples
 from .torque_rows import ArmTorques, Friction, RateCoupling, TorqueModel, own_dofs
 
@@ -155,7 +155,9 @@ def identify_arm(
         judged += _judged(model, numbers, log, log.equations(model, friction, best.x))
     said += [text for r in (*recordings, *validate) for text in log_warnings(system, r)]
     said += rate_warnings(recordings)
-    said += doubts(model, equations, fit.estimates)
+    short = too_short(logs, motion)
+    # Neither a scale nor an offset is told by a motion that is so short.
+    said += doubts(model, equations, fit.estimates) if short is None else ()
     said += notes(model, base, best, friction, fit.estimates, logs, blocks)
     bodies = (system.body_names[b] for b in model.bodies)
     assessment = ArmAssessment(
@@ -167,6 +169,7 @@ def identify_arm(
         scores=tuple(score for own, _ in judged for score in own),
         predictions=tuple(prediction for _, prediction in judged),
         notes=tuple(said),
+        too_short=None if validate else short,
     )
     return dataclasses.replace(fit, assessment=assessment)
 

@@ -98,7 +98,8 @@ class ArmAssessment:
     scores: of each joint and use. predictions: of each recording. base: the base parameters.
     held_out: predictions of blocks, by which the weight of the distance from the file was chosen;
     distances: of the bodies, by name. friction: its velocities. notes: sentences on what was done
-    and what is not known.
+    and what is not known. too_short: a sentence where held-out samples are like those fitted, so
+    that no joint counts as predicted well; else None.
     """
 
     model: TorqueModel
@@ -109,12 +110,20 @@ class ArmAssessment:
     scores: tuple[JointScore, ...]
     predictions: tuple[Prediction, ...]
     notes: tuple[str, ...]
+    too_short: str | None = None
 
     @property
     def verdict(self) -> tuple[str, ...]:
         """Sentences on how well rows are predicted that were not fitted."""
         rows = self._judged
         graded = [(s.joint, s.r2) for s in rows]
+        if self.too_short is not None:
+            least = min((r2 for _, r2 in graded), default=np.nan)
+            return (
+                self.too_short,
+                f"R2 of held-out samples is {least:.3f} or more, which says nothing of other "
+                "motions",
+            )
         said = [*grades("all joints are predicted well: R2 of held-out samples", graded)]
         for s in (rows[k] for k in poor(graded)):
             why = (
@@ -132,8 +141,8 @@ class ArmAssessment:
 
     @property
     def well_predicted(self) -> bool:
-        """Whether no joint is predicted poorly, in rows that were not fitted."""
-        return not poor([(s.joint, s.r2) for s in self._judged])
+        """Whether no joint is predicted poorly, in rows that were not fitted and tell it."""
+        return self.too_short is None and not poor([(s.joint, s.r2) for s in self._judged])
 
     @property
     def _judged(self) -> list[JointScore]:

@@ -165,6 +165,29 @@ _HELD = 0.9
 # The least part of the time in which a joint that moves both ways moves the rarer way.
 _BOTH_WAYS = 0.02
 _MOST_NAMES = 6
+# So few periods of the fastest motion, as its spectrum tells them, are one at most; and the part of
+# the joints that may move one way only, beyond which blocks of a log are alike.
+_ONE_PERIOD, _MOST_ONE_WAY = 2.5, 0.5
+
+
+def too_short(logs: Logs, motion: NDArray | float) -> str | None:
+    """A sentence where blocks of the logs are alike, so that none can be judged by the others.
+
+    motion (nv,): the bandwidths in Hz.
+    """
+    seconds = sum(float(np.ptp(s.recording.t)) for s in logs.samples)
+    one_way = _rarer_way(logs)
+    if seconds * float(np.max(motion)) < _ONE_PERIOD:
+        why = "are about one period of its motion"
+    elif one_way.mean() >= _MOST_ONE_WAY:
+        why = f"have {int(one_way.sum())} of {len(one_way)} joints move one way only"
+    else:
+        return None
+    return (
+        f"the log is too short to judge by: its {seconds:.3g} s {why}, so that held-out samples "
+        "are like those fitted; record a motion in which all joints go to and fro several times, "
+        "such as difflie.identify.excitation designs"
+    )
 
 
 def notes(

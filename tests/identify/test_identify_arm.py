@@ -13,7 +13,7 @@ from difflie import identify as di
 from difflie.identify.arm_equations import Logs, chosen, weights_and_solution
 from difflie.identify.fitting import judged
 from difflie.identify.least_squares import Outcome
-from difflie.identify.remarks import doubts
+from difflie.identify.remarks import doubts, too_short
 from difflie.identify.samples import bandwidth, samples
 from difflie.identify.torque_rows import Friction, TorqueModel
 from difflie.view.estimates import Estimated
@@ -282,6 +282,34 @@ def test_scale_and_offsets_of_torques_are_said():
     assert len(said) == 1 and "times those that the nominal bodies need" in said[0]
     said = [*doubts(model, equations, told)]
     assert len(said) == 1 and "the torque of j2 has the offset 20 N m" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.5, "one period"), (2.0, "one period"), (16.0, None)]
+)
+def test_logs_that_are_too_short_to_judge_by(seconds, said):
+    """Guards that blocks of one period, which are all alike, do not count as a judgement."""
+    log = recording(seconds=seconds)
+    logs = Logs.of(TorqueModel.of(FILE), [samples(FILE, log)])
+    found = too_short(logs, bandwidth(log))
+    assert found is None if said is None else said in found
+
+
+def test_joints_that_move_one_way_only_tell_no_other_motion():
+    """Guards against a motion with noise of many periods on joints that move on and on."""
+    log = recording(seconds=8.0)
+    t, q = log.t, np.asarray(log.q) * (1.0, 0.0, 0.0)
+    q[:, 1:] = 0.3 * t[:, None] + 0.01 * np.sin(5 * t)[:, None]
+    log = dataclasses.replace(log, q=q)
+    logs = Logs.of(TorqueModel.of(FILE), [samples(FILE, log)])
+    assert "2 of 3 joints move one way only" in str(too_short(logs, bandwidth(log)))
+
+
+def test_the_verdict_on_a_short_log_is_that_it_cannot_be_judged(fit):
+    """Guards that its scores, however good, are not called good."""
+    short = dataclasses.replace(fit.assessment, too_short="the log is too short to judge by")
+    assert short.verdict[0] == "the log is too short to judge by" and not short.well_predicted
+    assert not any("predicted well" in sentence for sentence in short.verdict)
 
 
 def test_mixed_columns_are_said():
