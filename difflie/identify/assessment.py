@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..io.results import Results
 from ..system.joints import FORCE_UNITS
+from ..system.shown import some, subsample
 from ..system.validation import format_value
 from ..view.compared import TorqueRun, torque_figure
 from .arm_equations import Equations, HeldOut, Solution
@@ -138,6 +139,30 @@ class ArmAssessment:
         if no_better:
             said.append(f"the nominal numbers are no worse for {', '.join(no_better)}")
         return tuple(said)
+
+    @property
+    def r2_of_joints(self) -> str:
+        """R2 of the joints in rows that were not fitted, the least of all runs, in one line."""
+        rows, least = self._judged, {}
+        for s in rows:
+            least[s.joint] = min(s.r2, least.get(s.joint, np.inf))
+        first, *_, last = [*least, *least]
+        joints = first if first == last else f"{first} to {last}"
+        use = ", ".join(dict.fromkeys(s.use for s in rows))
+        return f"R2 ({use}) of {joints}: {some([f'{r2:.3f}' for r2 in least.values()], 8)}"
+
+    def __repr__(self) -> str:
+        """The verdict, and how each joint is predicted."""
+        head = "joint", "run", "use", "R2", "RMSE", "unit", "baseline R2", "nominal R2"
+        rows = [
+            (
+                *(s.joint, s.run, s.use, f"{s.r2:.3f}", f"{s.rmse:.3g}", s.unit),
+                *(f"{s.baseline_r2:.3f}", f"{s.nominal_r2:.3f}"),
+            )
+            for s in self._judged
+        ]
+        title = f"Assessment of {self.model.system.name}, with {len(self.notes)} notes"
+        return "\n".join([title, *self.verdict, *subsample(head, rows, "joints")])
 
     @property
     def well_predicted(self) -> bool:

@@ -23,7 +23,7 @@ from ..io.results import machine, save_json
 from ..parameters import Parameters, SharedParameters
 from ..system.shown import subsample
 from ..system.system import System
-from ..system.validation import format_value
+from ..system.validation import format_value, nearest
 from ..view.estimates import Estimated, estimate_figure
 from ..view.report import Report
 from ..view.report_page import write_html
@@ -41,6 +41,7 @@ from .report import (
     NominalWeight,
     Validations,
     arm_report,
+    best_known,
     fit_report,
 )
 from .search import Residual, at_values, by_values, search
@@ -63,6 +64,13 @@ from .validation import Trial, Validation
 _HELD = 0.5
 # Of a fit in a terminal: letters of a sentence, and how many sentences.
 _WIDTH, _SENTENCES = 100, 4
+
+
+class EstimatesByName(dict[str, Estimated]):
+    """Estimates by name, of which a name that is not there is answered with the nearest."""
+
+    def __missing__(self, name: str) -> Estimated:
+        raise KeyError(f"the fit has no number {format_value(name)}{nearest(str(name), self)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,16 +108,20 @@ class Fit(Estimates):
     assessment: ArmAssessment | None = None
 
     def __repr__(self) -> str:
-        """The first sentences on how it ended, and the first of its numbers."""
+        """The first sentences on how it ended, and the numbers that the data tells best."""
         title = f"Fit of {self.parameters.title}: {self.message}"
         said = self.notes if self.assessment is None else self.assessment.verdict
         short = [textwrap.shorten(sentence, _WIDTH, placeholder=" ...") for sentence in said]
+        short = short[:_SENTENCES]
+        if self.assessment is not None:
+            short.append(self.assessment.r2_of_joints)
         head = "name", "start", "value", "standard error", "unit"
+        numbers = list(self.estimates.items())
         rows = [
-            (name, f"{p.start:.5g}", f"{p.value:.5g}", f"{p.std_error:.3g}", p.unit)
-            for name, p in self.estimates.items()
+            (name, f"{p.start:.5g}", f"{p.value + 0.0:.5g}", f"{p.std_error:.3g}", p.unit)
+            for name, p in (numbers[k] for k in best_known(self.prior_share))
         ]
-        return "\n".join([title, *short[:_SENTENCES], *subsample(head, rows, "numbers")])
+        return "\n".join([title, *short, *subsample(head, rows, "numbers")])
 
     if not TYPE_CHECKING:
 
@@ -118,7 +130,7 @@ class Fit(Estimates):
 
     @property
     def estimates(self) -> dict[str, Estimated]:
-        """What is known of each number, by its name."""
+        """What is known of each number, by its name; KeyError for another says the nearest."""
         columns = (
             *(self.units, self.start.tolist(), self.values.tolist()),
             *(self.standard_errors.tolist(), self.white_errors.tolist()),
@@ -127,7 +139,8 @@ class Fit(Estimates):
             *(self.at_bound.tolist(), self.prior_share.tolist()),
             [k >= len(self.parameters.names) for k in range(len(self.names))],
         )
-        return {name: Estimated(*row) for name, *row in zip(self.names, *columns, strict=True)}
+        each = zip(self.names, *columns, strict=True)
+        return EstimatesByName((name, Estimated(*row)) for name, *row in each)
 
     @property
     def system(self) -> System:

@@ -187,7 +187,7 @@ def fit_report(
     sections = [
         *_said("What is not known, or doubtful", doubts, "what the fit cannot tell"),
         *_said("What to measure next", results.advice or (), "motions that would tell more"),
-        _numbers(numbers),
+        _numbers(numbers, "from the prior"),
         *_predicted(judged, whole),
         *(_correlations(numbers, correlations) if whole and correlations is not None else ()),
     ]
@@ -222,7 +222,7 @@ def arm_report(
             "choices, and what the motion does not tell",
         ),
         *(_torques(runs, name) if whole else ()),
-        _numbers(numbers),
+        _numbers(numbers, "from the file"),
         *(_base(assessment.base) if whole else ()),
         *(_nearness(assessment.held_out) if whole else ()),
         *_predicted(judged, whole, len(runs)),
@@ -239,19 +239,27 @@ def arm_report(
     )
 
 
+def best_known(prior_shares: Sequence[float | None]) -> list[int]:
+    """The order of numbers by the part of the prior in their variance (p,), the least first."""
+    shares = [np.nan if share is None else share for share in prior_shares]
+    # Less than a thousandth is nothing, so that numbers of one kind stay together.
+    return np.argsort(np.round(shares, 3), kind="stable").tolist()
+
+
 def _said(title: str, texts: Sequence[str], look: str) -> Iterator[Section]:
     if texts:
         yield Section(title, notes(*sentences(texts)), look)
 
 
-def _numbers(numbers: Mapping[str, Estimated]) -> Section:
+def _numbers(numbers: Mapping[str, Estimated], held: str) -> Section:
+    """held: said in place of the interval of what only a prior holds."""
     head = "number", "unit", "start", "value", "standard error", "95 % interval", "bounds"
     rows = [
         (
             f"{name} (of the log)" if p.of_log else name,
             *(p.unit, p.start, p.value),
             "not identifiable" if p.std_error == np.inf else p.std_error,
-            *(_interval(p), _bounds(p)),
+            *(_interval(p, held), _bounds(p)),
             None if p.prior_share is None else round(p.prior_share, 3),
         )
         for name, p in numbers.items()
@@ -266,9 +274,11 @@ def _numbers(numbers: Mapping[str, Estimated]) -> Section:
     return Section("Numbers", [Table((*head, "prior's share"), rows, names=2), note], look)
 
 
-def _interval(p: Estimated) -> Cell:
+def _interval(p: Estimated, held: str) -> Cell:
     if p.interval is None:
         return None
+    if p.prior_share is not None and round(p.prior_share, 3) == 1:
+        return held
     lower, upper = p.interval
     return f"{lower:.4g} to {upper:.4g}{', at its bound' if p.at_bound else ''}"
 

@@ -134,6 +134,27 @@ def test_bodies_are_consistent_and_results_are_plain(fit):
     assert fit.results.parameters["j1/damping"].interval[0] < DAMPING[0]
 
 
+def test_what_the_log_tells_best_is_printed(fit):
+    """Guards a screen that shows R2 and friction, not the masses that only the file holds."""
+    text = str(fit)
+    assert "R2 (validation) of j1 to j3: " in text
+    assert "j1/friction " in text and "link1/mass" not in text
+    page = fit.as_report(whole=False).sections[2]
+    (row,) = (row for row in page.parts[0].rows if row[0] == "link1/mass")
+    assert "from the file" in row
+
+
+def test_a_name_that_is_no_estimate_is_answered_with_the_nearest(fit):
+    with pytest.raises(KeyError, match="did you mean 'j1/damping'"):
+        fit.estimates["joint1/damping"]
+
+
+def test_an_assessment_is_printed_on_a_screen(fit):
+    """Guards against all of its arrays: the verdict and the table of joints."""
+    text = repr(fit.assessment)
+    assert text.count("\n") < 12 and "all joints are predicted well" in text and "j3" in text
+
+
 def test_what_only_the_file_tells_is_named(fit):
     """Nothing but the turning about its axis moves the first link: its mass is the file's."""
     k = fit.names.index("link1/mass")
