@@ -40,6 +40,7 @@ from ..io.loading import located
 from ..io.modules import code_allowed
 from ..io.numbers import read_numbers, read_states
 from ..io.results import machine, save_json
+from ..io.robot_files import root_tag
 from ..io.tables import ConfigError
 from ..parameters import Parameters
 from ..system import System
@@ -75,8 +76,8 @@ def identify(
         resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
         out: a folder for results, pictures, a report (HTML) and the machine (URDF, no actuators).
         json: a file for the results; the standard errors of what fit.undetermined names are null.
-        original: the URDF file of the robot, whose shapes and other parts the machine in `out`
-            keeps.
+        original: a URDF file of the same links, whose shapes and other parts the machine in `out`
+            keeps; by default the robot's own.
         allow_code: import the Python modules that the file names, which runs them; only for files
             that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
@@ -123,12 +124,27 @@ def tell(system: System, runs: dict[str, list[Recording]]) -> None:
         warn(message)
 
 
-def check_original(system: System, original: Path | None) -> None:
-    """Raises as `save_bare` where an original does not suit, before anything is fitted."""
+def original_of(config: Study, system: System, original: Path | None) -> Path | None:
+    """The URDF file whose shapes are kept: the one given, or the robot's own if it is one.
+
+    Raises as `save_bare` where the one given does not suit, before anything is fitted.
+    """
     if original is not None:
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they come when it is written
-            save_bare(system, Path(folder), original)
+        _check_original(system, original)
+        return original
+    if root_tag(config.robot) != "robot":
+        return None
+    try:
+        _check_original(system, config.robot)
+    except ValueError:  # it is said where the machine is written
+        return None
+    return config.robot
+
+
+def _check_original(system: System, original: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they come when it is written
+        save_bare(system, Path(folder), original)
 
 
 def run_study(
@@ -149,7 +165,7 @@ def run_study(
     After each step that improves the fit the present numbers are written to `keep` and to the
     results in `out`, so that a killed run can be resumed. Writes into `out` the results, pictures,
     `report.html`, and the machine as URDF without actuators and sensors, with the shapes of the
-    URDF file `original`.
+    URDF file `original`, by default the robot's own.
 
     Raises `ConfigError` and `DataError` for inputs that do not fit together.
     """
@@ -157,7 +173,7 @@ def run_study(
         raise ConfigError("given parameters are judged only; leave out those to resume with")
     about = configuration(config.path)
     system = system_of(config)
-    check_original(system, original)
+    original = original_of(config, system, original) if out is not None else None
     free = parameters_of(config, system)
     runs = recordings_of(config, system, validate)
     tell(system, runs)
@@ -266,12 +282,12 @@ def run_arm(
     """Identifies an arm as a file describes it; returns the results, and what terminals show.
 
     validate: more files to judge by. Writes into `out` the results, `report.html` with its
-    pictures, and the arm as URDF, with the shapes of the URDF file `original`. Raises `ConfigError`
-    and `DataError` for inputs that do not fit together.
+    pictures, and the arm as URDF, with the shapes of the URDF file `original`, by default the
+    robot's own. Raises `ConfigError` and `DataError` for inputs that do not fit together.
     """
     about = configuration(config.path)
     system = system_of(config)
-    check_original(system, original)
+    original = original_of(config, system, original) if out is not None else None
     runs = recordings_of(config, system, validate)
     tell(system, runs)
     begin = time.perf_counter()

@@ -312,7 +312,7 @@ class Fit(Estimates):
         *,
         left_out: Sequence[Validation] = (),
         about: Mapping[str, object] = MappingProxyType({}),
-        original: Path | None = None,
+        original: str | Path | None = None,
         results: FitResults | ArmResults | None = None,
     ) -> Path:
         """Writes the results as JSON, the `report`, and each machine as URDF; returns the folder.
@@ -369,7 +369,7 @@ def arm_results(fit: Fit, name: str = "", seconds: float | None = None) -> ArmRe
     )
 
 
-def save_bare(system: System, folder: Path, original: Path | None = None) -> None:
+def save_bare(system: System, folder: Path, original: str | Path | None = None) -> None:
     """Writes the machine as URDF, without actuators and sensors, whose numbers the results have.
 
     original: a URDF file of the same links, whose shapes are kept.

@@ -114,6 +114,17 @@ def test_the_shapes_of_an_original_are_kept(folder, tmp_path, capsys):
     assert "--original is for the machine in the folder --out" in capsys.readouterr().err
 
 
+def test_the_shapes_of_the_robot_are_kept_without_an_original(folder, tmp_path, recwarn):
+    """Guards the saved machine's shapes, which its own URDF file has."""
+    robot, study, out = tmp_path / "robot.urdf", tmp_path / "study.toml", tmp_path / "out"
+    visual = "<visual><geometry><sphere radius='0.1'/></geometry></visual>"
+    robot.write_text(URDF.read_text().replace('<link name="arm">', f'<link name="arm">{visual}'))
+    study.write_text(TEXT.replace(str(URDF), str(robot)))
+    assert call("identify", study, "--data", folder, "--out", out) == 0
+    assert "<sphere" in (out / "simple_pendulum.urdf").read_text()
+    assert not any("no part of a system" in str(w.message) for w in recwarn)
+
+
 def test_what_the_measurements_do_not_determine_is_null_and_named(folder, tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(TEXT + '[[parameter]]\npath = "arm/com_y"\n')

@@ -100,8 +100,8 @@ def _remarks(system: System, alone: bool) -> Iterator[str]:
     """What a reader of the file will not get; alone: without an original."""
     if alone and system.topology.unread:
         yield (
-            f"not written, as no part of a system: {', '.join(system.topology.unread)}; give the "
-            "file it was read from as `original` to keep them"
+            f"not written, as no part of a system: {', '.join(system.topology.unread)}; give a "
+            "URDF file of the same links as `original` (of a command: --original) to keep them"
         )
     if np.any(system.joints.armature):
         yield "armature is written for difflie only; other programs take it as zero"
