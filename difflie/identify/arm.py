@@ -23,6 +23,7 @@ from ..dynamics.regressor import properties
 from ..forces import Drive, Stribeck, attach
 from ..parameters import Parameters, entries
 from ..parameters.pseudo_inertia import inconsistency, nearest_consistent
+from ..system.arguments import check_system
 from ..system.system import System
 from ..system.validation import format_value
 from .arm_equations import (
@@ -42,7 +43,7 @@ from .least_squares import Outcome
 from .log_warnings import log_warnings, rate_warnings
 from .losses import Squares
 from .reading.columns import refuse
-from .recordings import Recording
+from .recordings import Recording, as_recordings
 from .remarks import doubts, notes, too_short
 from .samples import bandwidth, samples
 from .torque_rows import ArmTorques, Friction, RateCoupling, TorqueModel, own_dofs
@@ -105,9 +106,10 @@ def identify_arm(
     and tau at all joints (and v and a where they were measured or smoothed); validate: others, by
     which it is judged only.
 
-    Raises DataError for machines other than trees of joints with one coordinate on a fixed base,
-    for single precision, and for recordings that lack columns or are too short. Gautier 1990, 1997;
-    Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
+    Raises TypeError for what is no system or recording; DataError for machines other than trees of
+    joints with one coordinate on a fixed base, for single precision, and for recordings that lack
+    columns or are too short. Gautier 1990, 1997; Wensing, Kim and Slotine 2018; Lee, Wensing and
+    Park 2020.
 
     >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
     >>> t = np.arange(1000) / 100
@@ -116,8 +118,8 @@ def identify_arm(
     >>> round(dl.identify.identify_arm(lift, log).estimates["lift/damping"].value, 3)  # in N s/m
     0.5
     """
-    recordings = [recordings] if isinstance(recordings, Recording) else list(recordings)
-    validate = [validate] if isinstance(validate, Recording) else list(validate)
+    check_system(system)
+    recordings, validate = as_recordings(recordings), as_recordings(validate)
     refuse(
         system.name,
         (not recordings, "there are no recordings to fit"),

@@ -32,7 +32,7 @@ from .elimination import Windows, compressed, projected
 from .least_squares import Improved, LevenbergMarquardt, Minimiser, Outcome, Progress
 from .losses import Loss, Squares
 from .problem import LogNumber, Problem
-from .recordings import Recording
+from .recordings import Recording, as_recordings
 from .remarks import advice, implausible, warn_of_ends, warn_of_small_starts
 from .report import (
     ArmResults,
@@ -225,7 +225,7 @@ class Fit(Estimates):
         window=0.5 in s, observe, substeps, position and readings, as of `Trial.of`, which also
         documents warnings and errors.
         """
-        recordings = [recordings] if isinstance(recordings, Recording) else recordings
+        recordings = as_recordings(recordings)
         if machine is not None and machine not in self.systems:
             raise ValueError(
                 f"no machine is named {format_value(machine)}; there are {', '.join(self.systems)}"
@@ -406,8 +406,9 @@ def fit(
     Standard errors with a robust loss are those of M-estimators: Huber and Ronchetti 2009, section
     7.6. What ends at a bound has the standard error that it would have without the bound. Warns of
     zeros that start at a small value, of estimates more than three deviations from their prior, and
-    of estimates at a bound. Raises DataError where nothing is free, where there are fewer
-    measurements and priors than unknowns, and where the residuals at the start are not finite.
+    of estimates at a bound. Raises TypeError for what are no parameters or problems, DataError
+    where nothing is free, where there are fewer measurements and priors than unknowns, and where
+    the residuals at the start are not finite.
 
     >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
     >>> t, still, a = np.arange(50) / 10, np.zeros((50, 1)), np.ones((50, 1))
@@ -416,7 +417,17 @@ def fit(
     >>> print(dl.identify.fit(dl.Parameters(lift, ["lift/mass"]), problem).values.round(3))
     [3.]
     """
-    problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+    problems = tuple(problems) if isinstance(problems, Sequence) else (problems,)
+    if not isinstance(parameters, Parameters | SharedParameters):
+        raise TypeError(
+            f"{type(parameters).__name__} is no Parameters; give dl.Parameters(system, [...]) of a "
+            "system that dl.load returns"
+        )
+    for problem in (p for p in problems if not isinstance(p, Problem)):
+        raise TypeError(
+            f"{type(problem).__name__} is no Problem; give di.InverseDynamics.of(system, "
+            "[recording]) or another one"
+        )
     if start is None:
         warn_of_small_starts(parameters)
     begun, best = search(parameters, problems, start, own, loss, minimiser, progress, improved)

@@ -40,10 +40,11 @@ from ..forces.actuators.acting import (
 )
 from ..forces.passive import passive
 from ..integrators.method import chosen
+from ..system.arguments import check_system
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, needed
-from .recordings import DataError, Recording, filled
+from .recordings import DataError, Recording, as_recordings, filled
 from .sensors import to_true
 
 
@@ -87,6 +88,8 @@ class InverseDynamics(Problem):
         constraints, whose reactions are not measured, and for several actuators at one degree of
         freedom.
         """
+        check_system(system)
+        recordings = as_recordings(recordings)
         if system.constraints:
             raise DataError(
                 f"{system.name}: reactions in closed loops are not identifiable from torques; fit "

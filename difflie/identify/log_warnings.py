@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics.rnea import rnea
+from ..system.arguments import check_system
 from ..system.joints import UNITS
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .recordings import Recording, savitzky_golay
+from .recordings import Recording, as_recordings, check_recording, savitzky_golay
 from .sensors import to_true
 
 # Rows that are compared, and the time (s) over which positions are smoothed for it.
@@ -169,6 +170,8 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
     a joint, whether one jumps or runs into a stop, whether v (n, nv) is the rate of q, whether
     anything moves, and whether signs and order of columns suit the torques, see `mixed_columns`.
     """
+    check_system(system)
+    check_recording(recording)
     name, warnings = recording.name, list(_of_time(recording))
     q, v = recording.q, recording.v
     if system.nq != system.nv or q is None or q.shape[1] != system.nv:
@@ -196,6 +199,7 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
 
 def rate_warnings(recordings: Sequence[Recording]) -> list[str]:
     """A sentence where recordings have different steps, which counts and smooths them unlike."""
+    recordings = as_recordings(recordings)
     steps = [float(np.median(np.diff(r.t))) for r in recordings]
     if not steps or max(steps) < _OTHER_RATE * min(steps):
         return []

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from ..forces.actuators.acting import recalled, timed
 from ..io.results import Results
+from ..system.arguments import check_system
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, needed
-from .recordings import DataError, Recording
+from .recordings import DataError, Recording, as_recordings
 from .sensors import differences, named_sensor, reading_deviations, readings_of, to_true, widths
 from .statistics import rms
 
@@ -66,6 +67,8 @@ class Readings(Problem):
         readings, for readings with a wrong number of columns or without a number, and for unknown
         sensors.
         """
+        check_system(system)
+        recordings = as_recordings(recordings)
         if not deviation:
             raise DataError(f"{system.name}: there is no sensor to compare; give a deviation")
         names = tuple(deviation)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..groups import Manifold
 from ..system.shown import some
-from ..system.validation import warn
+from ..system.validation import format_value, warn
 from .reading.columns import DataError, refuse
 
 _Names = Literal["q", "v", "a", "tau"]
@@ -430,3 +430,21 @@ class Recording:
             smoothing = dataclasses.replace(smoothing, tau=values(smoothing.tau))
         readings = {name: values(x) for name, x in self.readings.items()}
         return dataclasses.replace(self, t=t, readings=readings, smoothing=smoothing, **found)
+
+
+def check_recording(given: Any) -> None:
+    """Raises TypeError for what is no recording, such as the path of a log."""
+    if not isinstance(given, Recording):
+        raise TypeError(
+            f"{format_value(given)} is no Recording; give what di.read_recording(path) returns, "
+            "or di.Recording(name, t, q, ...)"
+        )
+
+
+def as_recordings(given: Recording | Sequence[Recording]) -> list[Recording]:
+    """The recordings, also of a single one; raises TypeError for what is none."""
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    found: list[Recording] = list(given) if several else [given]
+    for recording in found:
+        check_recording(recording)
+    return found

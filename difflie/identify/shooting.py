@@ -25,11 +25,12 @@ from ..forces.actuators.acting import first_memories, next_memories, recalled, r
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
 from ..simulate import simulate
+from ..system.arguments import check_system
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
 from .readings import SimulatedReadings
-from .recordings import DataError, Recording
+from .recordings import DataError, Recording, as_recordings
 from .sensors import to_measured, to_true
 
 
@@ -81,6 +82,8 @@ class Shooting(Problem):
         window are gaps. Raises DataError for missing quantities, for gaps in torques and at the
         starts of windows, and for readings as `Readings.of` does.
         """
+        check_system(system)
+        recordings = as_recordings(recordings)
         widths = {"q": system.nq, "v": system.nv, "tau": system.nu}
         if window is not None and window < 1:
             raise DataError(f"a window has {window} steps; give it one or more")

@@ -26,13 +26,14 @@ from ..forces.actuators.acting import dof_commands
 from ..forces.actuators.motors import Drive, Motor, PositionServo
 from ..io.results import Results
 from ..parameters import Parameters
+from ..system.arguments import check_system
 from ..system.system import System
 from ..system.validation import warn
 from ..view.compared import Run, run_figure
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation
 from .readings import ReadingErrors, Readings, SensorErrors
-from .recordings import DataError, Recording
+from .recordings import DataError, Recording, check_recording
 from .search import search
 from .sensors import columns_of_sensors, reading_deviations, readings_of, to_measured
 from .shooting import Shooting
@@ -225,6 +226,8 @@ class Trial:
         `observe` of less than two rows, or of more than a window has, and for readings that are
         missing or do not suit their sensor.
         """
+        check_system(system)
+        check_recording(recording)
         steps = recording.steps_in(window)
         if observe is not None and observe < 2:
             raise DataError(f"observe is {observe}; give two rows or more")

@@ -333,6 +333,24 @@ def test_the_verdict_on_a_short_log_is_that_it_cannot_be_judged(fit):
     assert not any("predicted well" in sentence for sentence in short.verdict)
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda log: di.identify_arm("ur10.urdf", log), "'ur10.urdf' is no System; give what diff"),
+        (lambda log: di.identify_arm(FILE, "run.csv"), "'run.csv' is no Recording; give what di.r"),
+        (lambda log: di.log_warnings(FILE, [log]), "is no Recording; give what di.read_recording"),
+        (lambda log: di.rate_warnings(["run.csv"]), "'run.csv' is no Recording"),
+        (lambda log: di.Trial.of(FILE, "run.csv"), "'run.csv' is no Recording"),
+        (lambda log: di.fit(FILE, log), "System is no Parameters; give dl.Parameters"),
+        (lambda log: di.fit(dl.Parameters(FILE, ["j1/damping"]), log), "Recording is no Problem"),
+    ],
+)
+def test_paths_instead_of_machines_and_recordings(call, said):
+    """Guards one sentence on what to call, for what a newcomer gives first."""
+    with pytest.raises(TypeError, match=said):
+        call(recording(seconds=1.0))
+
+
 def test_mixed_columns_are_said():
     """By the identification of an arm, too, where torques have another sign than motions."""
     log = recording(seconds=8.0)
