@@ -54,6 +54,7 @@ from .output import check_outputs, configuration, console, say, write_results
 
 def identify(
     file: Annotated[Path, tyro.conf.Positional],
+    logs: Annotated[tuple[Path, ...], tyro.conf.Positional] = (),
     data: Path | None = None,
     validate: tuple[Path, ...] = (),
     parameters: Path | None = None,
@@ -68,7 +69,10 @@ def identify(
     Without [[parameter]] tables all numbers of an arm are found, near those of its file.
 
     Args:
-        file: the configuration; `python -m pydoc difflie.identify.files` shows its keys.
+        file: the configuration, which names the robot's file and its logs; `python -m pydoc
+            difflie.identify.files` shows its keys.
+        logs: none, as the configuration names them; given with a robot's file, the command says the
+            lines to write into one.
         data: the folder of the measured runs, and of the robot's file if that is not beside the
             configuration; by default that of the configuration.
         validate: more files to judge by, which are not used for the fit.
@@ -81,6 +85,7 @@ def identify(
         allow_code: import the Python modules that the file names, which runs them; only for files
             that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
+    _check_configuration(file, logs)
     config = read_study(file, data, allow_code=code_allowed(allow_code))
     check_outputs(out, json, "identification.json", "report.html")
     if not config.parameter and (parameters is not None or resume is not None):
@@ -111,6 +116,24 @@ def identify(
     write_results(json, results)
     if results.converged is False:
         raise SystemExit(1)
+
+
+_ROOTS = "robot", "mujoco"
+
+
+def _check_configuration(file: Path, logs: Sequence[Path]) -> None:
+    """Raises `ConfigError` with the lines to write for a robot's file, or for logs beside one."""
+    is_robot = root_tag(file) in _ROOTS
+    if not is_robot and not logs:
+        return
+    runs = [line for log in logs or ("log.csv",) for line in ("[[run]]", f'file = "{log}"')]
+    if is_robot:
+        raise ConfigError(
+            f"{file}: this is a robot's file, and a TOML file is needed that names it and its "
+            f"logs; write {file.with_suffix('.toml').name} with these lines, and give its path:",
+            *("[system]", f'file = "{file}"', *runs),
+        )
+    raise ConfigError(f"{file}: logs are named in this file, by these lines in it:", *runs)
 
 
 def tell(system: System, runs: dict[str, list[Recording]]) -> None:

@@ -86,8 +86,8 @@ def _is_there(file: str, folders: Sequence[Path]) -> Iterator[str]:
         near = next(filter(None, map(absence, places)), "")
         yield (
             f"file: there is no file {' or '.join(map(str, places))}{near}; give a path from the "
-            f"configuration's folder, or a shipped machine such as '{_PACKAGE}arm7', which "
-            "`difflie examples` lists"
+            "configuration's folder (or, of `difflie identify`, from that of --data), or a shipped "
+            f"machine such as '{_PACKAGE}arm7', which `difflie examples` lists"
         )
 
 

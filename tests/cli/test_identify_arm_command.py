@@ -100,6 +100,14 @@ def test_unsuitable_keys_are_named(folder, more, said):
         read_study(path)
 
 
+@pytest.mark.parametrize("logs", [(), ("run.csv",)])
+def test_a_robot_in_place_of_a_configuration(logs, capsys):
+    """Guards the lines to write, for who gives the robot's file and its log."""
+    assert call("identify", URDF, *logs) == 2
+    said = capsys.readouterr().err
+    assert f'[system]\nfile = "{URDF}"\n[[run]]\nfile = "{(*logs, "log.csv")[0]}"' in said
+
+
 def test_numbers_to_judge_need_parameters(folder, tmp_path, capsys):
     given = tmp_path / "given.json"
     given.write_text("{}")
