@@ -14,14 +14,26 @@ from ..system.checks import impossible_inertias
 from ..system.fields import Number
 from ..system.system import System
 from ..system.validation import format_value
-from .paths import INERTIA, INERTIAL, Entry, Places, about, read, select, shape_of, write
+from .paths import (
+    INERTIA,
+    INERTIAL,
+    Component,
+    Entry,
+    Places,
+    about,
+    is_angle,
+    read,
+    select,
+    shape_of,
+    write,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Assignment:
     """A number, or with `factor` a factor, for all the entries that a path selects.
 
-    fields: their declarations; values: those of the machine.
+    fields: their declarations; values: those of the machine; origin: the machine.
     """
 
     path: str
@@ -29,13 +41,15 @@ class Assignment:
     factor: bool
     fields: tuple[Number, ...]
     values: tuple[np.ndarray, ...]
+    origin: System
 
     def written(self, system: System, value: jax.Array) -> System:
         """The system with the value () in these places."""
         for entry in self.entries:
             places = _places(entry)
-            old = read(system, places)
-            system = write(system, places, old * value if self.factor else _filled(old, value))
+            old = read(system, places, self.origin)
+            new = old * value if self.factor else _filled(old, value)
+            system = write(system, places, new, self.origin)
         return system
 
     def fault(self, value: float) -> str:
@@ -45,11 +59,24 @@ class Assignment:
         for entry, field, old in zip(self.entries, self.fields, self.values, strict=True):
             new = old * value if self.factor else np.full(old.shape, value)
             said = field.fault(entry.path, new[0]) if field.kind == "plain" else ""
+            said = said or self._fault_of_whole(entry, new)
             if self.factor and field.kind != "plain" and value <= 0:
                 said = f"the factor of {entry.path} is {value:g}; it must be positive"
             if said:
                 return said
         return ""
+
+    def _fault_of_whole(self, entry: Entry, new: np.ndarray) -> str:
+        """What is wrong with the matrix of which one entry is new (1,)."""
+        whole = (
+            about(self.origin, entry.place[:-1]) if isinstance(entry.place[-1], Component) else None
+        )
+        if whole is None or whole.kind != "semidefinite":
+            return ""
+        with jax.ensure_compile_time_eval():
+            places = _places(dataclasses.replace(entry, place=entry.place[:-1]))
+            made = write(self.origin, _places(entry), jnp.asarray(new), self.origin)
+            return whole.fault(entry.path, np.asarray(read(made, places))[0])
 
     @property
     def unit(self) -> str:
@@ -62,7 +89,7 @@ def assignment(system: System, path: str, factor: bool = False) -> Assignment:
     """The assignment of one value to all that a path or pattern selects.
 
     Raises ValueError for a path that selects nothing, with the nearest one, and for values that are
-    no single numbers, which only a factor can change.
+    no single numbers, which only a factor can change, or angles, which none can.
     """
     entries = tuple(select(system, path))
     if any(entry.place == INERTIAL for entry in entries):
@@ -78,10 +105,15 @@ def assignment(system: System, path: str, factor: bool = False) -> Assignment:
                 f"{system.name}: {format_value(entry.path)} has shape {single} and is no single "
                 "number; vary it by a factor"
             )
+        if factor and is_angle(system, entry):
+            raise ValueError(
+                f"{system.name}: {format_value(entry.path)} is an angle from the direction that "
+                "the system has, zero there, which no factor changes; give angles in rad"
+            )
     fields = tuple(about(system, entry.place) for entry in entries)
     with jax.ensure_compile_time_eval():
         values = tuple(np.asarray(read(system, _places(entry))) for entry in entries)
-    return Assignment(path, entries, factor, fields, values)
+    return Assignment(path, entries, factor, fields, values, system)
 
 
 def inconsistent_inertias(

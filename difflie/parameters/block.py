@@ -17,7 +17,7 @@ from ..system.system import System
 from ..system.user_functions import called, no_leaf
 from .declaration import Parameter, transform_of
 from .inertias import InertiaRatios, LogCholesky, SecondMoments
-from .paths import Entry, Places, about, kind, named, places_of, read, unit, write
+from .paths import Entry, Places, about, is_angle, kind, named, places_of, read, unit, write
 from .pseudo_inertia import from_six, inconsistency, nearest_consistent, to_six
 from .transforms import Transform
 
@@ -29,7 +29,8 @@ class Block(eqx.Module):
 
     starts (count, *shape): the values at which the free numbers start; prior: mean and standard
     deviation (count, size) of their components. names, units: of the components; paths (k,).
-    repaired: the bodies that start at the nearest inertia which a rigid body can have.
+    repaired: the bodies that start at the nearest inertia which a rigid body can have. origin: the
+    system from whose directions the angles of directions count, None where there are none.
     """
 
     transform: Transform
@@ -41,6 +42,7 @@ class Block(eqx.Module):
     paths: tuple[str, ...] = eqx.field(static=True)
     tied: bool = eqx.field(static=True)
     repaired: tuple[str, ...] = eqx.field(static=True)
+    origin: System | None
 
     def values(self, x: jax.Array) -> jax.Array:
         """The values (count, *shape) from free numbers x (count size,)."""
@@ -67,13 +69,13 @@ class Block(eqx.Module):
 
     def read(self, system: System) -> jax.Array:
         """The values (count, *shape) in a system; of tied values the first."""
-        return read(system, self.places)[: len(self.starts)]
+        return read(system, self.places, self.origin)[: len(self.starts)]
 
     def written(self, system: System, values: jax.Array) -> System:
         """The system with these values (count, *shape)."""
         if self.tied:
             values = jnp.broadcast_to(values, (len(self.paths), *values.shape[1:]))
-        return write(system, self.places, values)
+        return write(system, self.places, values, self.origin)
 
     @property
     def meanings(self) -> list[tuple[tuple[str, ...], Any]]:
@@ -165,7 +167,8 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     each = [" or ".join(dict.fromkeys(each))] if p.tied else each
     units = tuple(one for declared in each for one in transform.units(declared, shape))
     paths = tuple(entry.path for entry in group)
-    block = Block(transform, starts, None, places_of(group), names, units, paths, p.tied, repaired)
+    places, origin = places_of(group), system if any(is_angle(system, e) for e in group) else None
+    block = Block(transform, starts, None, places, names, units, paths, p.tied, repaired, origin)
     return with_prior(system, p, block)
 
 
@@ -297,7 +300,9 @@ def function_block(system: System, p: Parameter) -> Block:
     _check_function(f"{where}: {name}(system, value)", of, system, start)
     names = transform.labels(p.label, start.shape)
     units = transform.units(p.unit, start.shape)
-    block = FunctionBlock(transform, start[None], None, (), names, units, (p.label,), False, (), of)
+    block = FunctionBlock(
+        transform, start[None], None, (), names, units, (p.label,), False, (), None, of
+    )
     return with_prior(system, p, block)
 
 

@@ -109,7 +109,7 @@ def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry
             if taken and not entry.parts <= owner.keys():
                 raise ValueError(
                     f"{system.name}: {entry.path!r} shares a part with {min(taken)!r}, which is "
-                    "declared too; declare its mass, com and inertia one by one"
+                    "declared too; declare its components one by one"
                 )
             if not taken:
                 left.append(entry)

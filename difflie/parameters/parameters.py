@@ -21,7 +21,7 @@ from ..system.system import System
 from ..system.validation import check_shape, format_value, nearest, real_numbers
 from .block import Block, block_of, function_block, with_start
 from .declaration import Parameter, groups, shared_out
-from .paths import alike
+from .paths import alike, compact
 
 
 @renamed(machine="system_at")
@@ -186,16 +186,16 @@ class Parameters(eqx.Module):
 
         Raises ValueError for a name that is not in `names`, with the nearest one.
         """
-        values = self.initial
+        values, known = self.initial, {compact(name): k for k, name in enumerate(self.names)}
         for name, number in numbers.items():
-            if name not in self.names:
+            if compact(str(name)) not in known:
                 raise ValueError(
                     f"{self.system.name}: no parameter is named {format_value(name)}"
                     f"{nearest(str(name), self.names)}"
                 )
             array = real_numbers(self.system.name, name, number)
             check_shape(self.system.name, name, array.shape, ())
-            values = values.at[self.names.index(name)].set(array.astype(values.dtype))
+            values = values.at[known[compact(str(name))]].set(array.astype(values.dtype))
         return values
 
     def values_of(self, system: System) -> jax.Array:

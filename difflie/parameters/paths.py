@@ -11,15 +11,18 @@ of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial" se
 one that ends in "/com_z" or "/I_xy" that entry of "body/com" or of "body/inertia", which is about
 the centre of mass, in the axes of the body's frame. I_xy is the entry of the matrix, and its mirror
 image with it. One entry alone may leave the inertias that rigid bodies have; "body/inertia" does
-not. Patterns skip the numbers of bodies without mass, such as the frame of a tool, which have no
-effect; their whole paths select these.
+not. The components of all other values have paths, too, by their names in `Parameters.names`:
+"gravity_z", "body/position_x", "balancer/path/points[0, 2]", with or without the blank, and
+"joint/axis_turn_1", an angle from the direction that the system has. Patterns skip the numbers of
+bodies without mass, such as the frame of a tool, which have no effect; their whole paths select
+these.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -36,8 +39,17 @@ from ..system.joints import UNITS
 from ..system.system import Bodies, Joints, System
 from ..system.validation import format_value
 from .pseudo_inertia import from_six, to_six
+from .transforms import Definite, Direction, Identity, Transform
 
-Place = tuple[str | int, ...]
+
+@dataclass(frozen=True)
+class Component:
+    """The last key of the place of one component of a value: its number in `Transform.labels`."""
+
+    number: int
+
+
+Place = tuple[str | int | Component, ...]
 """The attributes and indices that lead to an array, or one of the places below."""
 Places = tuple[tuple[Place, tuple[int, ...]], ...]
 """Places, each with the indices in its array; none for all of it."""
@@ -50,21 +62,30 @@ COM: dict[Place, int] = {("bodies", f"com_{axis}"): k for k, axis in enumerate("
 INERTIA: dict[Place, tuple[int, int]] = {
     ("bodies", f"I_{'xyz'[i]}{'xyz'[j]}"): (i, j) for i in range(3) for j in range(i, 3)
 }
+# What components of a value are, by its kind; of others they are its entries.
+_COMPONENTS: dict[str, Transform] = {"direction": Direction(), "semidefinite": Definite()}
 GROUPS = "couplings", "constraints", "sensors", "actuators"
 BODY = tuple(f.name for f in fields(Bodies))
 
 
-def read(system: System, places: Places) -> jax.Array:
-    """The values (k, *shape) at the places."""
-    return jnp.concatenate([_read(system, place, index) for place, index in places])
+def read(system: System, places: Places, origin: System | None = None) -> jax.Array:
+    """The values (k, *shape) at the places; origin: see `write`."""
+    origin = system if origin is None else origin
+    return jnp.concatenate([_read(system, place, index, origin) for place, index in places])
 
 
-def write(system: System, places: Places, values: jax.Array) -> System:
-    """The system with the values (k, *shape) at the places."""
+def write(
+    system: System, places: Places, values: jax.Array, origin: System | None = None
+) -> System:
+    """The system with the values (k, *shape) at the places.
+
+    origin: the system from whose directions the angles of directions count, by default this one.
+    """
+    origin = system if origin is None else origin
     done = 0
     for place, index in places:
         count = len(index) or 1
-        system = _write(system, place, index, values[done : done + count])
+        system = _write(system, place, index, values[done : done + count], origin)
         done += count
     return system
 
@@ -78,6 +99,10 @@ def about(system: System, place: Place) -> Number:
     if place in INERTIA:
         i, j = INERTIA[place]
         return number(unit="kg m^2", nonnegative=i == j)
+    if isinstance(place[-1], Component):
+        of = about(system, place[:-1])
+        plain = replace(of, shape=(), kind="plain")
+        return replace(plain, unit="rad") if of.kind == "direction" else plain
     if place[:2] == ("joints", "numbers"):
         joint = next(j for j in system.topology.types if j.type_name() == place[2])
         return declared(type(joint)).get(str(place[3]), PLAIN)
@@ -88,6 +113,8 @@ def about(system: System, place: Place) -> Number:
 
 def shape_of(system: System, place: Place) -> tuple[int, ...]:
     """The shape of the array at a place; () for inertial parameters and for single entries."""
+    if isinstance(place[-1], Component):
+        return shape_of(system, place[:-1])[:1] if place[0] in ("bodies", "joints") else ()
     single = place == INERTIAL or place in COM or place in INERTIA
     return () if single else _leaf(system, place).shape
 
@@ -102,7 +129,7 @@ def kind(system: System, place: Place) -> Any:
     return jax.tree.structure(group[k : k + 1])
 
 
-def _read(system: System, place: Place, index: tuple[int, ...]) -> jax.Array:
+def _read(system: System, place: Place, index: tuple[int, ...], origin: System) -> jax.Array:
     if place == INERTIAL:
         b, at = system.bodies, np.array(index)
         six = to_six((b.inertia[at] + jnp.swapaxes(b.inertia[at], -1, -2)) / 2)
@@ -112,15 +139,30 @@ def _read(system: System, place: Place, index: tuple[int, ...]) -> jax.Array:
     if place in INERTIA:
         at, (i, j), inertia = np.array(index), INERTIA[place], system.bodies.inertia
         return (inertia[at, i, j] + inertia[at, j, i]) / 2
+    if isinstance(last := place[-1], Component):
+        return _components(system, place, index, origin)[:, last.number]
     array = _leaf(system, place)
     return array[np.array(index)] if index else array[None]
 
 
-def _write(system: System, place: Place, index: tuple[int, ...], values: jax.Array) -> System:
+def _components(system: System, place: Place, index: tuple[int, ...], origin: System) -> jax.Array:
+    """The components (k, size) of the whole values of which a place is one component."""
+    values, starts = (_read(s, place[:-1], index, s) for s in (system, origin))
+    return jax.vmap(_transform(system, place[:-1]).components)(values, starts)
+
+
+def _transform(system: System, place: Place) -> Transform:
+    """The transform that makes components of the values at a place."""
+    return _COMPONENTS.get(about(system, place).kind, Identity())
+
+
+def _write(
+    system: System, place: Place, index: tuple[int, ...], values: jax.Array, origin: System
+) -> System:
     if place == INERTIAL:
         parts = values[:, 0], values[:, 1:4], from_six(values[:, 4:])
         for name, part in zip(BODY, parts, strict=True):
-            system = _write(system, ("bodies", name), index, part)
+            system = _write(system, ("bodies", name), index, part, origin)
         return system
     if place in COM:
         com = system.bodies.com.at[np.array(index), COM[place]].set(values)
@@ -129,6 +171,11 @@ def _write(system: System, place: Place, index: tuple[int, ...], values: jax.Arr
         at, (i, j), inertia = np.array(index), INERTIA[place], system.bodies.inertia
         inertia = inertia.at[at, i, j].set(values).at[at, j, i].set(values)
         return eqx.tree_at(lambda s: s.bodies.inertia, system, inertia)
+    if isinstance(last := place[-1], Component):
+        components = _components(system, place, index, origin).at[:, last.number].set(values)
+        starts = _read(origin, place[:-1], index, origin)
+        whole = jax.vmap(_transform(system, place[:-1]).of_components)(components, starts)
+        return _write(system, place[:-1], index, whole, origin)
     new = _leaf(system, place).at[np.array(index)].set(values) if index else values[0]
     return eqx.tree_at(lambda s: _leaf(s, place), system, new)
 
@@ -150,7 +197,8 @@ class Entry:
     """One value of a system: its array, the index in it (None for all of it), and its name.
 
     owner and leaf make its path; suffix is the index of the dof at a joint with several. alias: the
-    path that it would have without the name of its coupling; "" for no other.
+    path that it would have without the name of its coupling; "" for no other. components: the
+    places of its components, where it has several that have paths.
     """
 
     place: Place
@@ -159,6 +207,7 @@ class Entry:
     leaf: str
     suffix: str = ""
     alias: str = ""
+    components: tuple[Place, ...] = ()
 
     @property
     def path(self) -> str:
@@ -169,18 +218,37 @@ class Entry:
         """The array entries that it consists of."""
         if self.place == INERTIAL:
             return frozenset((place, self.index) for place in (("bodies", "mass"), *COM, *INERTIA))
-        if self.place == ("bodies", "com"):
-            return frozenset((place, self.index) for place in COM)
-        if self.place == ("bodies", "inertia"):
-            return frozenset((place, self.index) for place in INERTIA)
-        return frozenset({(self.place, self.index)})
+        return frozenset((place, self.index) for place in self.components or (self.place,))
+
+    @property
+    def is_component(self) -> bool:
+        """Whether it is one component of a value that is an entry, too."""
+        last = self.place[-1]
+        return self.place in COM or self.place in INERTIA or isinstance(last, Component)
 
     def matches(self, pattern: str) -> bool:
-        part = self.place == INERTIAL or self.place in COM or self.place in INERTIA
-        if part and not pattern.endswith("/" + self.leaf):
-            return False
-        paths = [self.path, named(self.owner, self.leaf), *([self.alias] if self.alias else [])]
-        return pattern in paths or any(fnmatchcase(path, pattern) for path in paths)
+        own = [self.path, named(self.owner, self.leaf), *([self.alias] if self.alias else [])]
+        if pattern in own or pattern in (compact(path) for path in own):
+            return True
+        if not self.is_component and self.place != INERTIAL:
+            return any(fnmatchcase(path, pattern) for path in own)
+        # Brackets are of its name, not of a set of letters.
+        for end in {"/" + path.rpartition("/")[2] for path in (*own, *map(compact, own))}:
+            if pattern.endswith(end):
+                owners = (path.rpartition("/")[0] for path in own)
+                return any(fnmatchcase(owner, pattern[: -len(end)]) for owner in owners)
+        return False
+
+
+def is_angle(system: System, entry: Entry) -> bool:
+    """Whether an entry is an angle by which a direction is turned from that of the system."""
+    whole = entry.place[:-1]
+    return isinstance(entry.place[-1], Component) and about(system, whole).kind == "direction"
+
+
+def compact(path: str) -> str:
+    """A path without the blanks in its indices, "points[0,0]"."""
+    return path.replace(", ", ",")
 
 
 def named(owner: str, label: str) -> str:
@@ -191,8 +259,9 @@ def named(owner: str, label: str) -> str:
 def entries(system: System) -> list[Entry]:
     """Every value of the system on which a motion can depend: bodies first, then joints."""
     t = system.topology
+    parts = {"com": tuple(COM), "inertia": tuple(INERTIA)}
     values = [
-        Entry(("bodies", leaf), b, name, leaf)
+        Entry(("bodies", leaf), b, name, leaf, components=parts.get(leaf, ()))
         for b, name in enumerate(t.bodies)
         for leaf in (*BODY, "inertial", *(str(place[1]) for place in (*COM, *INERTIA)))
     ]
@@ -223,7 +292,26 @@ def entries(system: System) -> list[Entry]:
             if name is not None:
                 owner, alias = "/".join((name, *inner)), named(owner, leaf)
             values.append(Entry((group, *place), None, owner, leaf, alias=alias))
-    return values
+    return _with_components(system, values)
+
+
+def _with_components(system: System, values: Sequence[Entry]) -> list[Entry]:
+    """The entries, and one for each component of those that have several."""
+    known, found = {entry.path for entry in values}, []
+    labels: dict[Place, tuple[str, ...]] = {}
+    for entry in values:
+        place = entry.place
+        if place not in labels:
+            shape = shape_of(system, place)[0 if entry.index is None else 1 :]
+            own = place[0] != "bodies" and shape
+            labels[place] = _transform(system, place).labels(entry.leaf, shape) if own else ()
+        places = [(*place, Component(k)) for k in range(len(labels[place]))]
+        found.append(replace(entry, components=tuple(places)) if places else entry)
+        for part, label in zip(places, labels[place], strict=True):
+            alias = entry.alias[: -len(entry.leaf)] + label if entry.alias else ""
+            one = replace(entry, place=part, leaf=label, alias=alias)
+            found += [] if one.path in known else [one]
+    return found
 
 
 def _key(key: Any) -> str | int:
@@ -307,7 +395,7 @@ def unit(system: System, entry: Entry) -> str:
 
     Of "N m or N", for angles or lengths, the one that the joint type implies.
     """
-    if entry.place[0] == "sensors" and entry.leaf == "bias":
+    if entry.place[0] == "sensors" and entry.place[2] == "bias":
         sensor: Any = system.sensors[int(entry.place[1])]
         return sensor.unit(system)
     t, declared = system.topology, about(system, entry.place).unit

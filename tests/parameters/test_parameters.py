@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import difflie as dl
+from difflie import identify as di
+from difflie import quantities as dq
 from difflie import so3
 from difflie.parameters import (
     Above,
@@ -31,6 +33,7 @@ from difflie.parameters import (
     Transform,
     WithinEllipsoid,
 )
+from difflie.parameters.paths import select
 
 RNG = np.random.default_rng(5)
 
@@ -521,3 +524,57 @@ def test_machines_without_what_has_the_numbers():
         mixed.x_of(bare)
     # What has no part in the parameters may differ.
     assert Parameters(SYSTEM, ["joint1/damping"]).x_of(bare).shape == (1,)
+
+
+def everything_attached():
+    mount, rolled = [("link1", (0.1, 0, 0)), ("link4", (0, 0, 0.1))], 0.01 * (1 - np.eye(6))
+    system = dl.attach(
+        SYSTEM,
+        dl.Spring(mount, 40.0, 0.1, name="balancer"),
+        dl.Bushing(mount, np.diag([1.0, 2, 3, 4, 5, 6]) + rolled, first_rotation=(0.1, 0.2, 0.3)),
+        dl.PlaneContact([(None, (0, 0, 0)), ("link4", (0, 0, 0.1))], 1e3, (0.1, 0.2, 1.0)),
+        dl.Stribeck("joint1", 0.3, 0.5),
+        dl.Thruster(axis=dl.Axis("link4", (0, 0, 1), (0, 1, 1)), name="jet"),
+    )
+    return di.with_sensors(system, di.Sensor("imu", dq.Accelerometer("link4")))
+
+
+@pytest.mark.slow
+def test_every_printed_name_is_a_path():
+    """Guards that names of components are paths, with and without the blank."""
+    system = everything_attached()
+    names = Parameters(system, ["*"]).names
+    assert {"gravity_z", "balancer/path/points[0, 2]", "joint1/axis_turn_2"} <= set(names)
+    for name in names:
+        found = [select(system, pattern) for pattern in (name, name.replace(" ", ""))]
+        assert [[e.path for e in one] for one in found] == [[name]] * 2
+
+
+def test_components_are_written_one_by_one():
+    """Guards that single components are those of whole values, in free numbers and in sweeps."""
+    system = everything_attached()
+    some = ["joint1/axis_turn_2", "joint1/axis_turn_1", "gravity_z", "gravity_x", "ball/rotation_y"]
+    some += ["couplings/3/stiffness[0, 1]", "imu/bias_x", "balancer/path/points[0, 2]"]
+    single = Parameters(system, some)
+    assert single.names == tuple(some)
+    assert single.units[:5] == ("rad", "rad", "m/s^2", "m/s^2", "rad")
+    assert single.units[6:] == ("m/s^2", "m")
+    values = single.initial + 0.3 * RNG.normal(size=len(some))
+    whole = Parameters(system, [path.partition("_turn")[0] for path in some[:1]] + ["gravity"])
+    expected = whole.with_values([values[1], values[0], values[3], 0.0, values[2]])
+    made = single.with_values(values)
+    np.testing.assert_allclose(made.joints.axis, expected.joints.axis, atol=1e-14)
+    np.testing.assert_allclose(made.gravity, expected.gravity, atol=1e-14)
+    np.testing.assert_allclose(single.values_of(made), values, atol=1e-14)
+    stiffness = made.couplings[3].stiffness
+    assert stiffness[0, 1] == stiffness[1, 0] == values[5]
+    swept, motions = system, dl.Motions(system)
+    for name, value in zip(some, values.tolist(), strict=True):
+        swept = motions._assignment(name).written(swept, value)
+    close(swept, made, atol=1e-14)
+    assert motions.fault("couplings/3/stiffness[0, 1]", 0.1) == ""
+    assert "eigenvalue" in motions.fault("couplings/3/stiffness[0, 1]", 9.0)
+    moved = single.vector({"balancer/path/points[0,2]": 0.7})
+    assert moved[-1] == 0.7
+    with pytest.raises(ValueError, match=r"an angle .* give angles in rad"):
+        dl.Motions(system, relative=("joint1/axis_turn_1",)).fault("joint1/axis_turn_1", 2.0)
