@@ -148,7 +148,7 @@ HINTS = {
     "vmap": "jax.vmap, over any function of this package",
     "grad": "jax.grad, over any function of this package",
     # Pictures
-    "plot": "Trajectory.plot, as in run.plot(), or view.plots",
+    "plot": "Trajectory.plot, as in run.plot(), or curve_figure of difflie.view.plots",
     "render": "view.write_picture, of a view.scene",
     "animate": "view.write_picture with a name ending in .gif or .mp4",
     "visualize": "view.write_picture, or `difflie view` in a browser",

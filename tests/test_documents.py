@@ -1,11 +1,14 @@
 """The code in the README and in docs/ runs as printed, outside of a checkout."""
 
+import operator
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import difflie
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -70,3 +73,15 @@ def test_every_page_is_listed():
     assert sorted(listed) == sorted(
         p.name for p in (ROOT / "docs").glob("*.md") if p.name != "README.md"
     )
+
+
+def test_dotted_names_of_the_pages_can_be_typed():
+    """Guards against names such as those of a package which a function of its name hides."""
+    wrong = []
+    for page in (README, *sorted((ROOT / "docs").glob("*.md"))):
+        for name in set(re.findall(r"`((?:difflie|dl)(?:\.[A-Za-z_]\w*)+)", page.read_text())):
+            try:
+                operator.attrgetter(name.partition(".")[2])(difflie)
+            except AttributeError:
+                wrong.append((page.name, name))
+    assert wrong == []
