@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .validation import LARGEST, ModelError, format_value
+from .validation import LARGEST, ModelError, format_value, is_text, is_traced
 
 # Kinds of values: plain numbers; rotation vectors in rad; directions, whose length has no meaning;
 # inertias about the centre of mass; positive semidefinite matrices.
@@ -50,15 +50,28 @@ class Number:
 
         Raises `ModelError` for anything else.
         """
-        if np.iscomplexobj(value):
-            raise ModelError(f"{format_value(value)} was given where a real number is needed")
+        listed = not isinstance(value, jax.Array) and is_traced(value)
+        if not listed and np.iscomplexobj(value):
+            raise ModelError(f"{self._given(value)} where a real number is needed")
         if isinstance(value, jax.Array) or (value is None and self.optional):
             return value
         exact = isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating)
         try:
+            if is_text(value):
+                raise TypeError
             return jnp.asarray(value, None if exact else float)
         except (TypeError, ValueError):
-            raise ModelError(f"{format_value(value)} was given where a number is needed") from None
+            raise ModelError(f"{self._given(value)} where a number is needed") from None
+
+    def _given(self, value: Any) -> str:
+        """The beginning of an error, with the field of which this is the converter."""
+        classes: list[type] = [eqx.Module]
+        for cls in classes:
+            classes += cls.__subclasses__()
+            for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
+                if field.metadata.get("converter") is self:
+                    return f"{field.name}: {format_value(value)} was given"
+        return f"{format_value(value)} was given"
 
     def fault(self, name: str, value: Any) -> str:
         """The fault in a value of the field of this name, with the fix; empty if there is none."""
@@ -195,9 +208,13 @@ def numbers(value: Any, what: str, *shapes: tuple[int, ...], hint: str = "") -> 
     Raises `ModelError`, which names the wrong element. Of traced arrays only the shape is checked.
     """
     needed = " or ".join(f"numbers of shape {shape}" if shape else "one number" for shape in shapes)
+    if not isinstance(value, jax.Array) and is_traced(value):
+        value = jnp.asarray(value, float)
     if np.iscomplexobj(value):
         raise ModelError(f"{what} is complex; give {needed}{hint}")
     try:
+        if is_text(value):
+            raise TypeError
         array = value if isinstance(value, jax.Array) else np.asarray(value, float)
     except (TypeError, ValueError):
         raise ModelError(f"{what} is {format_value(value)}; give {needed}{hint}") from None

@@ -32,7 +32,7 @@ from .builders import STANDARD_GRAVITY, tree
 from .fields import numbers
 from .joints import Helical, Joint, Prismatic, Revolute
 from .system import System
-from .validation import ModelError, format_value, nearest
+from .validation import TRACED, ModelError, format_value, is_traced, nearest
 
 _DH_ROW = "(a, alpha, d, theta) or (a, alpha, d, theta, type)"
 _DH_COLUMNS = "a", "alpha", "d", "theta"
@@ -92,7 +92,7 @@ def from_dh(
     links = parents_of(labels, parents, name)
     inertials = inertial_of(n, mass, com, inertia, name)
     turned, moved = (
-        np.zeros(n) if value is None else numbers(value, f"{name}: {what}", (n,))
+        np.zeros(n) if value is None else _numbers(value, f"{name}: {what}", (n,))
         for what, value in (("gamma", gamma), ("b", b))
     )
     ends: dict[str | None, np.ndarray] = {None: np.eye(4)}
@@ -127,6 +127,13 @@ def from_dh(
     return tree(bodies, name=name, gravity=gravity)
 
 
+def _numbers(value: Any, what: str, *shapes: tuple[int, ...], hint: str = "") -> Any:
+    """As `numbers`, and traced ones are refused: they become a system's structure."""
+    if is_traced(value):
+        raise ModelError(f"{what} {TRACED}")
+    return numbers(value, what, *shapes, hint=hint)
+
+
 def _check_convention(name: str, convention: str, *of_trees: Any) -> None:
     """Raises `ModelError` for an unknown convention, and in the standard one for a tree."""
     if convention not in ("standard", "modified"):
@@ -145,7 +152,7 @@ def _read_dh(row: Any, where: str) -> tuple[list[float], type[Revolute] | type[P
     if len(parts) not in (4, 5):
         raise ModelError(f"{where} is {format_value(row)}; give {_DH_ROW}")
     values = [
-        float(numbers(value, f"{where}: {column}", ()))
+        float(_numbers(value, f"{where}: {column}", ()))
         for column, value in zip(_DH_COLUMNS, parts[:4], strict=True)
     ]
     kind = parts[4] if len(parts) == 5 else "revolute"
@@ -252,9 +259,9 @@ def _joint(row: Any, where: str) -> tuple[Joint, np.ndarray]:
         return Prismatic(axis=_unit(parts[0], f"{where}: the direction")), np.zeros(3)
     if len(parts) == 2:
         axis = _unit(parts[0], f"{where}: the axis")
-        return Revolute(axis=axis), numbers(parts[1], f"{where}: the point", (3,))
+        return Revolute(axis=axis), _numbers(parts[1], f"{where}: the point", (3,))
     if len(parts) == 6:
-        return _of_twist(numbers(parts, where, (6,)), where)
+        return _of_twist(_numbers(parts, where, (6,)), where)
     raise ModelError(f"{where} is {format_value(row)}; give {_SCREW_ROW}, a twist as six numbers")
 
 
@@ -272,7 +279,7 @@ def _of_twist(twist: np.ndarray, where: str) -> tuple[Joint, np.ndarray]:
 
 
 def _unit(value: Any, what: str) -> np.ndarray:
-    axis = numbers(value, what, (3,))
+    axis = _numbers(value, what, (3,))
     length = np.linalg.norm(axis)
     if length == 0:
         raise ModelError(f"{what} is zero; give it a direction")
@@ -358,7 +365,7 @@ def inertial_of(count: int, mass: Any, com: Any, inertia: Any, where: str) -> In
         **{
             name: np.zeros(shapes[name])
             if value is None
-            else numbers(value, f"{where}: {name}", shapes[name], hint=hint)
+            else _numbers(value, f"{where}: {name}", shapes[name], hint=hint)
             for name, value in values.items()
         }
     )
@@ -369,7 +376,7 @@ def pose_of(value: Any, what: str) -> np.ndarray:
 
     Raises `ModelError` for another shape or another last row than (0, 0, 0, 1).
     """
-    pose = numbers(value, what, (4, 4))
+    pose = _numbers(value, what, (4, 4))
     if not np.array_equal(pose[3], (0.0, 0.0, 0.0, 1.0)):
         raise ModelError(f"{what} has the last row {pose[3].tolist()}; a pose has 0, 0, 0, 1 there")
     return pose

@@ -244,6 +244,16 @@ class System(eqx.Module):
         }
         system = self
         for name, value in leaves.items():
+            if "/" in name:
+                raise TypeError(
+                    f"System.replace takes names of leaves, such as mass, and {name!r} is a path; "
+                    f"use dl.Parameters(system, [{name!r}]).with_values([...])"
+                )
+            if name in self.__dataclass_fields__ and name != "gravity":
+                raise TypeError(
+                    f"System.replace takes numbers, and {name} are parts of a system; use "
+                    f"`import dataclasses` and dataclasses.replace(system, {name}=...)"
+                )
             if name != "gravity" and name not in owners:
                 near = difflib.get_close_matches(name, [*owners, "gravity"], 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""

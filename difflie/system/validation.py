@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 _LONGEST_NAME = 200
 # Larger than any quantity of a machine in SI units, and within the range of single precision.
@@ -67,11 +68,35 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
+# What follows the name of a number that is traced where a system is built.
+TRACED = (
+    "is traced by jax; build the system once, outside of jax.grad, jax.jit and jax.vmap, and set "
+    "the number inside, by system.replace(mass=...) or dl.Parameters(system, [PATH]).with_values"
+)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a number, or one in lists, is traced."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value, or one in lists, is text, which numpy would read as a number."""
+    return any(
+        isinstance(leaf, str | bytes) or (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "US")
+        for leaf in jax.tree.leaves(value)
+    )
+
+
 def numbers(value: Any, what: str) -> np.ndarray:
     """The value as an array of any shape. Raises `ModelError` if it is not real numbers."""
+    if is_traced(value):
+        raise ModelError(f"{what} {TRACED}")
     if np.iscomplexobj(value):
         raise ModelError(f"{what} is {value!r}; real numbers are needed")
     try:
+        if is_text(value):
+            raise TypeError
         return np.asarray(value, float)
     except (TypeError, ValueError):
         raise ModelError(f"{what} is {value!r}; numbers are needed") from None

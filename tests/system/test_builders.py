@@ -2,6 +2,7 @@
 
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -230,3 +231,38 @@ def test_a_machine_on_which_nothing_moves():
     assert dl.mass_factorisation(system, none).solve(none).shape == (0,)
     assert dl.body_poses(system, none).shape == (1, 4, 4)
     assert dl.simulate(system, none, none, dt=0.1, steps=3).result.ok
+
+
+@pytest.mark.parametrize(
+    "built",
+    [
+        lambda x: dl.chain([body("a", mass=x)]),
+        lambda x: dl.chain([body("a", com=(0, 0, x))]),
+        lambda x: dl.chain([body("a", joint=dl.Revolute(axis=(x, 0, 1)))]),
+        lambda x: dl.chain([body("a", joint=dl.Revolute(damping=x))]),
+        lambda x: dl.from_screws([[0, 0, 1, 0, 0, x]]),
+    ],
+)
+def test_a_traced_number_of_a_body_names_the_way(built):
+    """Guards that jax.grad through a builder says what to do in place of it."""
+    with pytest.raises(dl.ModelError, match=r"traced by jax; build the system once.*with_values"):
+        jax.grad(lambda x: built(x).gravity[0])(1.0)
+
+
+def test_replace_names_what_it_does_not_take():
+    """Guards the way from a path, and from parts that are no numbers, to what takes them."""
+    system = dl.chain([body("a")])
+    with pytest.raises(TypeError, match=r"dl\.Parameters\(system, \['a/mass'\]\)\.with_values"):
+        system.replace(**{"a/mass": 2.0})
+    with pytest.raises(TypeError, match=r"import dataclasses.*replace\(system, actuators=\.\.\.\)"):
+        system.replace(actuators=())
+
+
+def test_text_is_no_number():
+    """Guards against numbers in quotes, which numpy reads."""
+    with pytest.raises(dl.ModelError, match="stiffness: '60' was given where a number is needed"):
+        dl.Spring([(None, (0, 0, 1)), ("a", (0, 0, 0))], "60", 0.1)
+    with pytest.raises(dl.ModelError, match=r"damping is '0\.1'; numbers are needed"):
+        dl.chain([body("a", joint=dl.Revolute(damping="0.1"))])
+    with pytest.raises(dl.ModelError, match=r"position is .*; give numbers"):
+        dl.Frame("a", position=("0", "0", "1"))

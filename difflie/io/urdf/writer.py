@@ -67,7 +67,7 @@ def write_urdf(
         if things := getattr(system, part):
             raise ModelError(
                 f"{system.name}: URDF has no words for its {part}: {', '.join(map(str, things))}; "
-                f"save dataclasses.replace(system, {part}=()){again}"
+                f"save dataclasses.replace(system, {part}=()), after `import dataclasses`{again}"
             )
     bodies = bodies_of(system)
     robot = Element("robot", name=system.name)
