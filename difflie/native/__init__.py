@@ -11,6 +11,7 @@ change. `regions.py` tells what users wrote from what this package did. Names of
 may change with any version stand in `private.py`.
 """
 
+from .closures import Watched as Watched
 from .closures import code_of as code_of
 from .closures import watched as watched
 from .fingerprint import digest as digest
@@ -20,4 +21,5 @@ from .kernel import scan as scan
 from .private import coordination as coordination
 from .private import linear_identity as linear_identity
 from .strict_user_code import as_written as as_written
+from .strict_user_code import is_own as is_own
 from .strict_user_code import structured as structured

@@ -73,7 +73,7 @@ class Function(Quantity):
     def __call__(
         self, system: System, q: jax.Array, v: jax.Array, u: jax.Array | None, t: jax.Array | float
     ) -> Any:
-        return called(self.function, system, q, v, u, t)
+        return called(self.function, system, q, v, u, t, names="quantity(system, q, v, u, t)")
 
 
 def quantity(

@@ -32,7 +32,8 @@ def events_of(system: System, until: Any, at: tuple[Any, Any, Any]) -> tuple[Eve
             raise TypeError(
                 f"simulate: until is {event!r}; give a function of (t, q, v), or several of them"
             )
-        value = real_numbers(system.name, f"what the {name} returns", event(*at))
+        value = called(event, *at, names="until(t, q, v)")
+        value = real_numbers(system.name, f"what the {name} returns", value)
         check_shape(system.name, f"what the {name} returns", value.shape, ())
         if not isinstance(value, Tracer) and not value > 0:
             raise ValueError(

@@ -143,7 +143,7 @@ class Sampled(eqx.Module):
     def _first(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
         if not self._remembers:
             return None
-        memory = called(self.controller.init, t, q, v)
+        memory = called(self.controller.init, t, q, v, names="init(t, q, v)")
 
         def after(memory: Any) -> Any:
             made = self._called(memory, t, q, v)
@@ -154,8 +154,8 @@ class Sampled(eqx.Module):
 
     def _called(self, memory: Any, t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
         if self._remembers:
-            return called(self.controller, memory, t, q, v)
-        return called(self.controller, t, q, v), None
+            return called(self.controller, memory, t, q, v, names="controller(memory, t, q, v)")
+        return called(self.controller, t, q, v, names="controller(t, q, v)"), None
 
 
 def _shapes(memory: Any) -> Any:
@@ -263,7 +263,8 @@ def check_functions(system: System, control: Input, wrench: Input, at: tuple) ->
 
 def _check_function(system: System, name: str, function: Callable, shape: tuple[int, ...], at: Any):
     def returned(t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
-        return real_numbers(system.name, f"what the function {name} returns", function(t, q, v))
+        made = called(function, t, q, v, names=f"{name}(t, q, v)")
+        return real_numbers(system.name, f"what the function {name} returns", made)
 
     returned_shape = jax.eval_shape(returned, *at).shape
     check_width(system, name, f"what the function {name} returns", returned_shape, shape)

@@ -7,6 +7,8 @@ stay the same.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,18 +16,69 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..native import as_written, code_of
+from ..native import Watched, as_written, code_of, is_own
 from ..native import watched as watched
 from .system import System
 
+# What Python's own control flow, numpy and math raise where they get traced numbers.
+_TRACED = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
 
-def called(f: Callable[..., Any], *args: Any) -> Any:
+
+def called(f: Callable[..., Any], *args: Any, names: str = "") -> Any:
     """f(*args), with numbers as jax has them: 0 times infinity is no number, and 0 - 0 is not -0.
 
     In algorithms on a machine the zeros of its structure are left out instead. A function of this
-    package keeps that.
+    package keeps that. names: of the arguments, for messages, such as "control(t, q, v)".
+
+    Raises TypeError, with the function's name and what to do, where it takes another number of
+    arguments, and where it does with traced numbers what needs concrete ones.
     """
-    return as_written(f, *args)
+    try:
+        return as_written(f, *args)
+    except _TRACED as error:
+        if is_own(f):
+            raise
+        said = str(error).split("\n", 1)[0].rstrip(".")
+        raise TypeError(
+            f"the function {_name(f)} is compiled, and what it does needs concrete numbers "
+            f"({said}); use jax.numpy in place of numpy and math, and jnp.where in place of if"
+        ) from error
+    except TypeError:
+        if is_own(f) or (taken := _other_signature(f, args)) is None:
+            raise
+        given = f"as {names}" if names else f"with {len(args)} arguments"
+        raise TypeError(f"the function {_name(f)} takes {taken}; it is called {given}") from None
+
+
+def _written(f: Any) -> Any:
+    """What the user wrote, without what this package put around it."""
+    if isinstance(f, jax.tree_util.Partial) and not f.args and not f.keywords:
+        f = f.func
+    return f.function if isinstance(f, Watched) else f
+
+
+def _name(f: Any) -> str:
+    f = _written(f)
+    f = f.func if isinstance(f, functools.partial) else f
+    return getattr(f, "__qualname__", type(f).__qualname__).rpartition("<locals>.")[2]
+
+
+def _other_signature(f: Any, args: tuple[Any, ...]) -> str | None:
+    """The parameters of a function that cannot be called with so many arguments; else None."""
+    try:
+        signature = inspect.signature(_written(f))
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*args)
+    except TypeError:
+        return str(signature.replace(return_annotation=inspect.Signature.empty))
+    return None
 
 
 def users_code(system: System, *others: Any) -> Any:

@@ -5,6 +5,8 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import pytest
 from pendulums import pendulum
 
 import difflie as dl
@@ -48,3 +50,39 @@ def test_simulate_checks_once():
 def test_step_checks_once():
     counts = calls(lambda q: dl.step(PENDULUM, q, [0.0], 1e-3, control=law).q, jnp.array([0.5]))
     assert {name: counts[name] for name in ONCE[:4]} == dict.fromkeys(ONCE[:4], 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"control": lambda t, q: q},
+            r"<lambda> takes \(t, q\); it is called as control\(t, q, v\)",
+        ),
+        ({"wrench": lambda t: t}, r"<lambda> takes \(t\); it is called as wrench\(t, q, v\)"),
+        ({"until": lambda q: q[0]}, r"<lambda> takes \(q\); it is called as until\(t, q, v\)"),
+        (
+            {"control": dl.Sampled(lambda m, t, q, v: q, 1000.0)},
+            r"takes \(m, t, q, v\); it is called as controller\(t, q, v\)",
+        ),
+        ({"control": lambda t, q, v: np.sin(q)}, r"<lambda> is compiled.*use jax\.numpy in place"),
+        ({"control": lambda t, q, v: q if q[0] > 0 else v}, r"and jnp\.where in place of if"),
+        ({"until": lambda t, q, v: 1.0 if t < 0.5 else -1.0}, r"and jnp\.where in place of if"),
+    ],
+)
+def test_functions_of_users_say_how_they_are_called(given, said):
+    """Guards that wrong arguments, numpy and `if` in a function are answered with the way."""
+    link = dl.Body(name="a", joint=dl.Revolute(), mass=1.0, com=(0, 0.5, 0))
+    with pytest.raises(TypeError, match=said):
+        dl.simulate(dl.chain([link]), [0.0], [0.0], dt=1e-3, steps=2, **given)
+
+
+def test_errors_within_functions_of_users_stay():
+    """Guards that a TypeError from within a function is not taken for a wrong call."""
+
+    def control(t, q, v):
+        return q + None
+
+    link = dl.Body(name="a", joint=dl.Revolute(), mass=1.0, com=(0, 0.5, 0))
+    with pytest.raises(TypeError, match=r"unsupported operand|not a valid"):
+        dl.simulate(dl.chain([link]), [0.0], [0.0], dt=1e-3, steps=2, control=control)
