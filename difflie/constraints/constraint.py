@@ -20,7 +20,7 @@ from ..spatial import Motion, Transform
 from ..system.fields import number_faults
 from ..system.frame import Frame
 from ..system.system import System
-from ..system.validation import ModelError, format_value, nearest
+from ..system.validation import ModelError, described, nearest
 
 
 @renamed(faults="problems")
@@ -160,10 +160,20 @@ def constrain(system: System, *constraints: Constraint) -> System:
     >>> dl.mobility(dl.constrain(ball, rod), [0.0, 0.0, -2.0])
     2
     """
+    if not isinstance(system, System):
+        raise TypeError(
+            f"constrain: the first argument is a {type(system).__name__}; give the system first, "
+            "dl.constrain(system, constraint)"
+        )
     for k, constraint in enumerate(constraints, start=len(system.constraints)):
+        if isinstance(constraint, list | tuple):
+            raise ModelError(
+                f"{system.name}: a {type(constraint).__name__} is no constraint; give its parts, "
+                "dl.constrain(system, *parts)"
+            )
         if not isinstance(constraint, FrameConstraint | CoordinateConstraint):
             raise ModelError(
-                f"{system.name}: {format_value(constraint)} is no FrameConstraint and no "
+                f"{system.name}: {described(constraint)} is no FrameConstraint and no "
                 "CoordinateConstraint; give those of difflie.constraints"
             )
         _check(system, constraint, f"{system.name}: constraint {k}, {constraint}")

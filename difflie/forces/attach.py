@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..system.system import System
-from ..system.validation import ModelError, format_value
+from ..system.validation import ModelError, described
 from .actuators import Actuator
 from .at_joint import JointCoupling
 from .coupling import Coupling
@@ -42,10 +42,20 @@ def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> S
     >>> float(system.coupling("buffer").stiffness), system.actuator_names
     (100.0, ('cart',))
     """
+    if not isinstance(system, System):
+        raise TypeError(
+            f"attach: the first argument is a {type(system).__name__}; give the system first, "
+            "dl.attach(system, spring, motor)"
+        )
     for coupling in couplings:
+        if isinstance(coupling, list | tuple):
+            raise ModelError(
+                f"{system.name}: a {type(coupling).__name__} cannot be attached; give its parts, "
+                "dl.attach(system, *parts)"
+            )
         if not isinstance(coupling, Coupling | JointCoupling | Actuator):
             raise ModelError(
-                f"{system.name}: {format_value(coupling)} cannot be attached; give springs, "
+                f"{system.name}: {described(coupling)} cannot be attached; give springs, "
                 "dampers, forces, contacts, stops, actuators or friction, or derive the class from "
                 "dl.Coupling, dl.JointForce or dl.Actuator"
             )

@@ -48,7 +48,9 @@ def absence(path: Path) -> str:
     with contextlib.suppress(OSError):
         if path.is_symlink():
             return f"; it is a link to {os.readlink(path)}, which is not there: correct the link"
-        return nearest(path.name, [p.name for p in path.parent.iterdir()])
+        # Names that share little more than their ending are not near.
+        there = [p.name for p in path.parent.iterdir() if nearest(path.stem, [p.stem])]
+        return nearest(path.name, there)
     return ""
 
 
@@ -124,6 +126,9 @@ def _beside(target: Path) -> Path:
 
     Random, as other processes may write the same file at this moment.
     """
+    for folder in target.parents:
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"{folder} is a file, and no folder; give another folder")
     target.parent.mkdir(parents=True, exist_ok=True)
     return target.with_name(f".{secrets.token_hex(8)}.part")
 

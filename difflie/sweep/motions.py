@@ -17,6 +17,7 @@ from ..parameters.assignment import Assignment, assignment, inconsistent_inertia
 from ..quantities import Reduction
 from ..simulate import Result, Trajectory, simulate
 from ..simulate.result import NEVER
+from ..system.arguments import refuse_names
 from ..system.durations import step_count
 from ..system.system import System
 from ..system.validation import format_value, nearest
@@ -160,6 +161,7 @@ class Motions:
 
     def _start(self, owner: str) -> jax.Array:
         given, system = getattr(self, owner), self.system
+        refuse_names(system, owner, given)
         if given is not None:
             return jnp.asarray(given, system.dtype)
         return system.neutral() if owner == "q0" else jnp.zeros(system.nv, system.dtype)

@@ -111,11 +111,16 @@ class Drawn(Design):
     """count rows of numbers with these distributions, by name."""
 
     of: Mapping[str, Distribution]
-    count: int
+    count: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
         kind = type(self).__name__
+        if not isinstance(self.of, Mapping):
+            raise ValueError(
+                f"{kind}: {format_value(self.of)} was given; give distributions by name, such as "
+                '{"arm/mass": Uniform(1.0, 2.0)}'
+            )
         for name, distribution in self.of.items():
             if not isinstance(distribution, Distribution):
                 raise ValueError(
@@ -129,7 +134,7 @@ class Drawn(Design):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(
                     f"{kind}: {field} is {format_value(value)}; it must be a whole number, {least} "
-                    "or more"
+                    f"or more, such as {kind}({{...}}, 1024, seed=0)"
                 )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -63,6 +64,7 @@ def check_system(system: Any) -> None:
 
 
 def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> jax.Array:
+    refuse_names(system, name, value)
     exact = isinstance(value, jax.Array | np.ndarray | np.generic)
     array = real_numbers(system.name, name, value)
     if not exact or not jnp.issubdtype(array.dtype, jnp.floating):
@@ -85,6 +87,21 @@ def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> j
         near = on_manifold(system, system.name, name, numbers)
         return array if near is numbers else jnp.asarray(near, array.dtype)
     return array
+
+
+def refuse_names(system: System, name: str, given: Any) -> None:
+    """Raises TypeError for a vector given by the names of joints, with the way to write it."""
+    if not isinstance(given, Mapping):
+        return
+    of_q = name.startswith("q")
+    labels = system.topology.coordinate_labels if of_q else system.topology.velocity_labels
+    known = [label for label, _ in labels]
+    k, value = next(((known.index(j), x) for j, x in given.items() if j in known), (0, 0.0))
+    start = "system.neutral()" if of_q else f"jnp.zeros({len(labels)})"
+    raise TypeError(
+        f"{system.name}: {name} is {format_value(given)}; give numbers in the order of the joints, "
+        f"such as {start}.at[{k}].set({format_value(value)})"
+    )
 
 
 def on_manifold(

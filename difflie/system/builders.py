@@ -41,6 +41,7 @@ def chain(
     >>> dl.chain([upper, lower]).joint_names
     ('upper', 'lower')
     """
+    _check_list(bodies, name)
     names = [None, *(b.name for b in bodies)]
     linked = [replace(b, parent=p) for b, p in zip(bodies, names, strict=False)]
     return tree(linked, name=name, gravity=gravity)
@@ -66,8 +67,7 @@ def tree(
     >>> dl.tree([pole, cart]).joint_names
     ('cart', 'pole')
     """
-    if not bodies:
-        raise ModelError(f"{name}: a system needs at least one body")
+    _check_list(bodies, name)
     ordered = _sorted(list(bodies), name)
     warned = list(check_bodies(ordered))
     index = {b.name: i for i, b in enumerate(ordered)}
@@ -210,6 +210,21 @@ def _by_dof(bodies: list[Body], name: str) -> Any:
         value = np.asarray(getattr(b.joint, name), float)
         numbers += np.broadcast_to(value, (len(b.joint.dofs()),)).tolist()
     return _leaf(numbers)
+
+
+def _check_list(bodies: Any, system: str) -> None:
+    """Raises `ModelError` for what is no list of bodies, and for an empty one."""
+    if isinstance(bodies, Body):
+        raise ModelError(
+            f"{system}: one body was given, {bodies.name!r}; give a list of them, such as [body]"
+        )
+    for b in bodies if isinstance(bodies, Sequence) and not isinstance(bodies, str) else [bodies]:
+        if not isinstance(b, Body):
+            raise ModelError(
+                f"{system}: the bodies hold a {type(b).__name__}; give a list of dl.Body(...)"
+            )
+    if not bodies:
+        raise ModelError(f"{system}: a system needs at least one body")
 
 
 def _sorted(bodies: list[Body], system: str) -> list[Body]:

@@ -42,6 +42,12 @@ def format_value(value: Any) -> str:
     return _cut(repr(value), 100)
 
 
+def described(value: Any) -> str:
+    """What was given in place of a part: a short value as it is, else its class."""
+    text = repr(value)
+    return text if len(text) <= 40 and "\n" not in text else f"a {type(value).__name__}"
+
+
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
 

@@ -154,3 +154,10 @@ def test_the_name_of_a_machine_is_no_path():
     for name, expected in names.items():
         assert file_name(name) == expected
     assert len(file_name("x" * 5000)) == 100
+
+
+def test_a_file_in_place_of_a_folder_is_named(tmp_path):
+    """Guards the sentence for a page that is written into a file."""
+    (tmp_path / "a").touch()
+    with pytest.raises(NotADirectoryError, match="a is a file, and no folder; give another"):
+        write_whole(tmp_path / "a" / "b" / "report.html", "")

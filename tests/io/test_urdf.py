@@ -646,6 +646,10 @@ def test_files_that_are_none(tmp_path, reader):
     (tmp_path / "panda.urdf").write_text(pair())
     with pytest.raises(FileNotFoundError, match=r"panad\.urdf does not exist; did you mean 'panda"):
         reader(tmp_path / "panad.urdf")
+    # Names that share their ending only are not near.
+    (tmp_path / "b.urdf").touch()
+    with pytest.raises(FileNotFoundError, match=r"robot\.urdf does not exist$"):
+        reader(tmp_path / "robot.urdf")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         reader(tmp_path / "no" / "robot.urdf")
     with pytest.raises(FileNotFoundError, match="is a directory"):

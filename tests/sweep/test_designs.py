@@ -78,3 +78,14 @@ def test_wrong_designs_are_refused(made, said):
     """Guards the sentences for designs that are none."""
     with pytest.raises(ValueError, match=said):
         made()
+
+
+def test_a_design_without_a_count_or_names_is_answered():
+    """Guards what is missing, by the name of the design."""
+    for kind in (LatinHypercube, Sobol, Saltelli, Random):
+        with pytest.raises(
+            ValueError, match=rf"{kind.__name__}: count is 0.*such as {kind.__name__}\(.*1024"
+        ):
+            kind({"arm/mass": Uniform(1.0, 2.0)})
+        with pytest.raises(ValueError, match=rf"{kind.__name__}: .*; give distributions by name"):
+            kind(["arm/mass"], 4)

@@ -266,3 +266,37 @@ def test_text_is_no_number():
         dl.chain([body("a", joint=dl.Revolute(damping="0.1"))])
     with pytest.raises(dl.ModelError, match=r"position is .*; give numbers"):
         dl.Frame("a", position=("0", "0", "1"))
+
+
+def test_what_is_given_in_place_of_parts_is_answered():
+    """Guards one sentence for a body without a list, a list of parts, and a swapped order."""
+    a = body("a")
+    system, spring = dl.chain([a]), dl.Spring([(None, (0, 0, 1)), ("a", (0, 0, 0))], 60.0, 0.1)
+    for build in (dl.chain, dl.tree):
+        with pytest.raises(dl.ModelError, match=r"one body was given, 'a'; give a list"):
+            build(a)
+        with pytest.raises(dl.ModelError, match=r"hold a System; give a list of dl\.Body"):
+            build([system])
+    with pytest.raises(dl.ModelError, match=r"a list cannot be attached.*\(system, \*parts\)"):
+        dl.attach(system, [spring])
+    with pytest.raises(TypeError, match=r"first argument is a Spring; give the system first"):
+        dl.attach(spring, system)
+    with pytest.raises(dl.ModelError, match="chain: a Body cannot be attached"):
+        dl.attach(system, a)
+    with pytest.raises(dl.ModelError, match=r"a list is no constraint.*\(system, \*parts\)"):
+        dl.constrain(system, [])
+    with pytest.raises(dl.ModelError, match="chain: a Spring is no FrameConstraint"):
+        dl.constrain(system, spring)
+    with pytest.raises(TypeError, match="first argument is a Spring"):
+        dl.constrain(spring, system)
+
+
+def test_a_state_by_the_names_of_joints_is_answered():
+    """Guards how a start is written of which one entry was given by name."""
+    system = dl.chain([body("a", joint=dl.Free()), body("b")])
+    with pytest.raises(TypeError, match=r"such as system\.neutral\(\)\.at\[7\]\.set\(0\.1\)"):
+        dl.simulate(system, {"b": 0.1}, jnp.zeros(7))
+    with pytest.raises(TypeError, match=r"such as jnp\.zeros\(7\)\.at\[6\]\.set\(0\.1\)"):
+        dl.simulate(system, system.neutral(), {"b": 0.1})
+    with pytest.raises(TypeError, match=r"q0 is .*at\[7\]\.set\(0\.1\)"):
+        dl.Motions(system, q0={"b": 0.1})({})

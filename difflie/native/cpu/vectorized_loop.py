@@ -340,7 +340,10 @@ def _registered(loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: 
             digest, write = hashlib.sha256(text.encode()).hexdigest(), lambda: text
         address = object_code.address_of(digest, "handler", write)
     except TooLong as problem:
-        warn_once(f"a program has {problem} and is run in parts, which is slower")
+        warn_once(
+            f"a program has {problem} and is run in parts: results are the same, only slower, and "
+            "nothing needs to be done"
+        )
         raise
     return ffi.target(f"difflie_{digest[:24]}", address)
 
