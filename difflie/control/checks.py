@@ -31,7 +31,6 @@ def check_problem(problem: Problem) -> None:
     p = problem
     formulation_of(p.method, p.system)
     _check_frames(p)
-    _check_goals(p)
     _check_sizes(p)
     concrete = not any(isinstance(a, Tracer) for a in jax.tree.leaves(p))
     if not concrete:
@@ -59,36 +58,23 @@ def _check_frames(p: Problem) -> None:
                 )
 
 
-def _check_goals(p: Problem) -> None:
-    """Goals of controls and velocities have one number, or one for each, before any is computed."""
-    known = {dq.Command: ("controls", p.nu), dq.Velocities: ("velocities", p.system.nv)}
-    for of in (term.quantity for term in (*p.running, *p.final)):
-        if isinstance(of, dq.Deviation) and type(of.quantity) in known:
-            (what, size), shape = known[type(of.quantity)], jnp.shape(of.goal)
-            if shape not in ((), (size,)):
-                raise ValueError(
-                    f"Problem: the goal of the {what} has the shape {shape}, and there are {size}; "
-                    "give one number, or one for each"
-                )
-
-
 def _check_sizes(p: Problem) -> None:
     """Every term is of numbers that fit its weight, its goal and its bounds."""
-    for where, terms, u in (
-        ("running", p.running, jnp.zeros(p.nu, p.system.dtype)),
-        ("final", p.final, None),
-    ):
-        for term in terms:
-            _check_goal(p, where, term, u)
-            value = _shape_of(p, where, term, u)
-            given = (term.weight,) if isinstance(term, Cost) else (term.lower, term.upper)
-            for array in given:
-                if jnp.shape(array) not in ((), value.shape):
-                    kind = "weight" if isinstance(term, Cost) else "bound"
-                    raise ValueError(
-                        f"Problem: {where}: {term.name} has {value.size} entries, and its {kind} "
-                        f"the shape {jnp.shape(array)}; give one number, or one for each entry"
-                    )
+    at_start = jnp.zeros(p.nu, p.system.dtype)
+    terms = [("running", term, at_start) for term in p.running]
+    terms += [("final", term, None) for term in p.final]
+    for where, term, u in terms:  # all goals before a function of the user is called
+        _check_goal(p, where, term, u)
+    for where, term, u in terms:
+        value = _shape_of(p, where, term, u)
+        given = (term.weight,) if isinstance(term, Cost) else (term.lower, term.upper)
+        for array in given:
+            if jnp.shape(array) not in ((), value.shape):
+                kind = "weight" if isinstance(term, Cost) else "bound"
+                raise ValueError(
+                    f"Problem: {where}: {term.name} has {value.size} entries, and its {kind} "
+                    f"the shape {jnp.shape(array)}; give one number, or one for each entry"
+                )
     limits = p.limits
     for name, array, size in (
         ("q_lower", limits.q_lower, p.system.topology.n_dofs),
