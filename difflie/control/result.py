@@ -132,7 +132,7 @@ class Result(eqx.Module):
         """What to think of a search that has not converged, and what to try."""
         status = Status(int(self.status))
         if status in _ADVICE and bool(self.nearly_optimal):
-            yield f"the plan is nearly optimal, as {_NEARLY} times as much is left at most"
+            yield f"the plan is nearly optimal, within {_NEARLY} times of that"
         if status in _ADVICE:
             yield _ADVICE[status].format(iterations=2 * max(int(self.iterations), 1))
 
