@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ..system.leafless import Leafless
+from ..system.provenance import Leafless
 from .outcome import outcome
 from .problem import Problem
 from .result import Result

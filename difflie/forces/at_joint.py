@@ -17,7 +17,7 @@ from ..system.system import Joints, System
 from ..system.topology import Topology
 from ..system.user_functions import called
 from ..system.validation import format_value, nearest, real_values
-from .named import Named, title
+from .names_of_couplings import Named, title
 
 
 @renamed(faults="problems", misfits="incompatibilities")

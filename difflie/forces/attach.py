@@ -12,7 +12,7 @@ from ..system.validation import ModelError, described
 from .actuators import Actuator
 from .at_joint import JointCoupling
 from .coupling import Coupling
-from .named import coupling_names, name_faults
+from .names_of_couplings import coupling_names, name_faults
 
 
 def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:

@@ -31,7 +31,7 @@ from ..system.protocols import ForceElement
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import format_value, nearest
-from .named import Named, title
+from .names_of_couplings import Named, title
 from .path import Path
 
 # The fewest and the most points of a path.

@@ -18,7 +18,7 @@ from ..system.topology import Topology
 from ..system.validation import ModelError, nearest
 from .at_joint import AtJoint, JointCoupling
 from .compliance import Compliance
-from .named import title
+from .names_of_couplings import title
 
 
 class JointDrag(AtJoint, JointCoupling):

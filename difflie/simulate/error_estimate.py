@@ -25,7 +25,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..groups import FlatManifold
-from ..system.leafless import Leafless
+from ..system.provenance import Leafless
 
 _FINER = 4
 
