@@ -102,6 +102,19 @@ def by_old_name(owner: Any, table: str, name: str) -> Any:
     return found
 
 
+def system_first(function: str, system: Any, path: Any) -> tuple[Any, Any]:
+    """The system and the path of an export that was called as function(path, system)."""
+    if not hasattr(path, "topology"):
+        return system, path
+    warnings.warn(
+        f"{function}(path, system) is now {function}(system, path); the old order works for one "
+        "release",
+        DeprecationWarning,
+        stacklevel=4,
+    )
+    return path, system
+
+
 def names_of(package: str) -> Callable[[str], Any]:
     """The `__getattr__` of a package that finds its old names."""
 

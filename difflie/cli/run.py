@@ -113,7 +113,7 @@ def _write(out: Path, system: System, trajectory: Trajectory) -> None:
         **{f"{name}_labels": np.array(c.labels).reshape(-1, 2) for name, c in curves.items()},
         **_own_states(trajectory),
     )
-    trajectory.to_csv(out / "trajectory.csv", system)
+    trajectory.to_csv(system, out / "trajectory.csv")
 
 
 def _own_states(trajectory: Trajectory) -> dict[str, Any]:

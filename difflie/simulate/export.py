@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from numpy.typing import NDArray
 
+from ..deprecated import system_first
 from ..dynamics import body_poses
 from ..groups import quaternion
 from ..io.files import written
@@ -19,6 +20,7 @@ from ..io.results import save_table
 from ..quantities import Curve, Effort, Energy, Passive, along
 from ..system import installation
 from ..system.system import System
+from ..system.validation import format_value
 
 if TYPE_CHECKING:
     import pandas
@@ -90,12 +92,27 @@ def to_pandas(run: Any, system: System | None) -> pandas.DataFrame:
     return _needed("pandas", "tables").DataFrame(columns(run, system))
 
 
-def to_csv(run: Any, path: str | os.PathLike[str], system: System | None) -> None:
+def in_order(function: str, system: Any, path: Any) -> tuple[System | None, Any]:
+    """The system, None for none, and the path of an export, of which one may be left out.
+
+    Raises TypeError, which names the function, where there is no path.
+    """
+    system, path = system_first(function, system, path)
+    if path is None and not isinstance(system, System):
+        system, path = None, system
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"{function}: the path is {format_value(path)}; call it as {function}(system, path)"
+        )
+    return system, path
+
+
+def to_csv(run: Any, system: System | None, path: str | os.PathLike[str]) -> None:
     """See `Trajectory.to_csv`."""
     save_table(path, columns(run, system))
 
 
-def to_parquet(run: Any, path: str | os.PathLike[str], system: System | None) -> None:
+def to_parquet(run: Any, system: System | None, path: str | os.PathLike[str]) -> None:
     """See `Trajectory.to_parquet`."""
     arrow, parquet = _needed("pyarrow", "tables"), _needed("pyarrow.parquet", "tables")
     table = arrow.table(columns(run, system))
@@ -124,8 +141,10 @@ def to_xarray(run: Any, system: System | None) -> xarray.Dataset:
     return _needed("xarray", "tables").Dataset(variables, coordinates, about)
 
 
-def to_mcap(run: Any, path: str | os.PathLike[str], system: System) -> None:
+def to_mcap(run: Any, system: System | None, path: str | os.PathLike[str]) -> None:
     """See `Trajectory.to_mcap`."""
+    if system is None:
+        raise TypeError("to_mcap: poses need the system; call it as to_mcap(system, path)")
     foxglove, messages = _needed("foxglove", "mcap"), _needed("foxglove.messages", "mcap")
     channels = _needed("foxglove.channels", "mcap")
     t, curves = np.asarray(run.t), {c.name: c for c in _of_one(run, system)}

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import equinox as eqx
 import jax
@@ -234,25 +234,46 @@ class Trajectory(eqx.Module):
         """
         return export.to_xarray(self, system)
 
-    def to_csv(self, path: str | os.PathLike[str], system: System | None = None) -> None:
-        """Writes the table of `to_pandas` as CSV at full precision, completely or not at all."""
-        export.to_csv(self, path, system)
+    @overload
+    def to_csv(self, path: str | os.PathLike[str], /) -> None: ...
+    @overload
+    def to_csv(self, system: System | None, path: str | os.PathLike[str]) -> None: ...
+    def to_csv(
+        self,
+        system: System | str | os.PathLike[str] | None = None,
+        path: System | str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Writes the table of `to_pandas` as CSV at full precision, completely or not at all.
 
-    def to_parquet(self, path: str | os.PathLike[str], system: System | None = None) -> None:
+        Called as to_csv(path), or to_csv(system, path) for efforts and energy, too.
+        """
+        export.to_csv(self, *export.in_order("to_csv", system, path))
+
+    @overload
+    def to_parquet(self, path: str | os.PathLike[str], /) -> None: ...
+    @overload
+    def to_parquet(self, system: System | None, path: str | os.PathLike[str]) -> None: ...
+    def to_parquet(
+        self,
+        system: System | str | os.PathLike[str] | None = None,
+        path: System | str | os.PathLike[str] | None = None,
+    ) -> None:
         """Writes the table of `to_pandas` as a Parquet file, completely or not at all.
 
-        The name of the system, and how the run ended, are in its metadata.
+        Called as `to_csv`. The name of the system, and how the run ended, are in its metadata.
         """
-        export.to_parquet(self, path, system)
+        export.to_parquet(self, *export.in_order("to_parquet", system, path))
 
-    def to_mcap(self, path: str | os.PathLike[str], system: System) -> None:
+    def to_mcap(
+        self, system: System | str | os.PathLike[str], path: System | str | os.PathLike[str]
+    ) -> None:
         """Writes an MCAP file with the messages of Foxglove, completely or not at all.
 
         Topic "/tf": the poses of all bodies in the world, as `FrameTransforms`; "/joint_states": of
         joints with one plain coordinate it, its velocity and its effort. Raises ValueError as
         `to_pandas` and for a run that is not finite, and ImportError without the extra `mcap`.
         """
-        export.to_mcap(self, path, system)
+        export.to_mcap(self, *export.in_order("to_mcap", system, path))
 
     def __repr__(self) -> str:
         return trajectory_text(self) or super().__repr__()

@@ -64,8 +64,8 @@ def test_tables_have_names_and_units(system, run):
 
 def test_csv_and_parquet_are_read_again(tmp_path, system, run):
     csv, file = tmp_path / "new" / "run.csv", tmp_path / "run.parquet"
-    run.to_csv(csv, system)
-    run.to_parquet(file, system)
+    run.to_csv(system, csv)
+    run.to_parquet(system, file)
     whole = run.to_pandas(system)
     with csv.open() as lines:
         assert next(reader(lines)) == list(whole)
@@ -104,7 +104,7 @@ def test_batches_are_datasets_only(tmp_path, system):
     assert data.energy.dims == ("run", "t", "part")
     longer = eqx.tree_at(lambda r: r.t, runs, runs.t * jnp.array([[1.0], [2.0]]))
     assert longer.to_xarray().t.dims == ("run", "row") and longer.to_xarray().q.dims[1] == "row"
-    for write in (runs.to_csv, runs.to_parquet, lambda p: runs.to_mcap(p, system)):
+    for write in (runs.to_csv, runs.to_parquet, lambda p: runs.to_mcap(system, p)):
         with pytest.raises(ValueError, match=r"these are \(2,\) runs, and a table is of one"):
             write(tmp_path / "runs")
     assert not list(tmp_path.iterdir())
@@ -113,7 +113,7 @@ def test_batches_are_datasets_only(tmp_path, system):
 def test_an_mcap_file_has_poses_and_joints(tmp_path, system, run):
     """In its messages are the frames by name, and the exact numbers."""
     path = tmp_path / "run.mcap"
-    run.to_mcap(path, system)
+    run.to_mcap(system, path)
     with path.open("rb") as file:
         messages = list(make_reader(file).iter_messages())
     frames = [m for _, channel, m in messages if channel.topic == "/tf"]
@@ -138,10 +138,10 @@ def test_what_cannot_be_exported_is_said(tmp_path, system, run):
     """In one sentence, and no file is left."""
     lost = type(run)(run.t, run.q.at[2, 4].set(jnp.nan), run.v, run.result)
     with pytest.raises(ValueError, match=r"the run is not finite at t = 0.02 s"):
-        lost.to_mcap(tmp_path / "run.mcap", system)
+        lost.to_mcap(system, tmp_path / "run.mcap")
     other = dl.chain([dl.Body(name="arm", joint=dl.Revolute(), com=(1, 0, 0), mass=1.0)])
     with pytest.raises(ValueError, match="give the system that was simulated"):
-        run.to_csv(tmp_path / "run.csv", other)
+        run.to_csv(other, tmp_path / "run.csv")
     with pytest.raises(ValueError, match="this run is traced"):
         jax.jit(lambda run: run.to_csv(tmp_path / "run.csv"))(run)
     assert not list(tmp_path.iterdir())
@@ -164,7 +164,7 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch, system, run, pack
         "pandas": run.to_pandas,
         "xarray": run.to_xarray,
         "pyarrow": lambda: run.to_parquet(tmp_path / "a"),
-        "foxglove": lambda: run.to_mcap(tmp_path / "a", system),
+        "foxglove": lambda: run.to_mcap(system, tmp_path / "a"),
     }[package]
     with pytest.raises(ImportError, match=rf"is needed; .*pip install '\.\[{extra}\]'"):
         write()
@@ -180,3 +180,17 @@ def test_no_column_hides_another():
     table = run.to_pandas()
     assert table.shape == (2, 1 + 5 + 4)
     assert table["v ball[0] [rad/s]"][0] == 0 and table["v ball[0] (2) [rad/s]"][0] == 3
+
+
+def test_the_system_comes_first(tmp_path, system, run):
+    """Guards one order of arguments for all exports, and the old one for a release."""
+    run.to_csv(system, tmp_path / "new.csv")
+    run.to_csv(path=tmp_path / "named.csv", system=system)
+    with pytest.warns(DeprecationWarning, match=r"to_csv\(path, system\) is now to_csv\(system"):
+        run.to_csv(tmp_path / "old.csv", system)  # pyright: ignore
+    texts = {(tmp_path / f"{name}.csv").read_text() for name in ("new", "named", "old")}
+    assert len(texts) == 1 and "energy" in texts.pop()
+    run.to_csv(tmp_path / "bare.csv")
+    assert "energy" not in (tmp_path / "bare.csv").read_text()
+    with pytest.raises(TypeError, match=r"path is None; call it as to_csv\(system, path\)"):
+        run.to_csv(system)
