@@ -125,7 +125,7 @@ def kind(system: System, place: Place) -> Any:
     Empty for other places, and where the system has none.
     """
     group = getattr(system, str(place[0])) if place[0] in GROUPS else ()
-    k = int(place[1]) if group else 0
+    k = int(str(place[1])) if group else 0
     return jax.tree.structure(group[k : k + 1])
 
 
@@ -396,7 +396,7 @@ def unit(system: System, entry: Entry) -> str:
     Of "N m or N", for angles or lengths, the one that the joint type implies.
     """
     if entry.place[0] == "sensors" and entry.place[2] == "bias":
-        sensor: Any = system.sensors[int(entry.place[1])]
+        sensor: Any = system.sensors[int(str(entry.place[1]))]
         return sensor.unit(system)
     t, declared = system.topology, about(system, entry.place).unit
     angular, _, linear = declared.partition(" or ")
