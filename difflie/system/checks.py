@@ -363,6 +363,7 @@ def check_bodies(bodies: list[Body]) -> Iterator[str]:
             raise ModelError(f"{where}: there are two joints named {name!r}; rename one")
         seen[name] = where
         yield from _inertia_warnings(b, where)
+    yield from _degree_warnings(bodies)
 
 
 def _check_joint(body: Body) -> None:
@@ -411,6 +412,29 @@ def _refuse(where: str, name: str, value: np.ndarray) -> None:
     fault = NUMBERS[name].fault(name, value)
     if fault:
         raise ModelError(f"{where}: {fault}")
+
+
+# Angles beyond these are rare in radians and common in degrees; larger ones stand for no limit.
+_TURNS, _MOST_DEGREES = 4 * np.pi, 1000.0
+
+
+def _degree_warnings(bodies: list[Body]) -> Iterator[str]:
+    """One warning of all angles that look like degrees."""
+    found = []
+    for b in bodies:
+        rotation = np.asarray(b.rotation, float)
+        if rotation.shape == (3,) and np.abs(rotation).max() > 2 * np.pi:
+            said = f"the rotation {rotation.tolist()} turns by more than 2 pi"
+            found.append(f"{b.source or f'body {b.name!r}'}: {said}")
+        hinged = np.array([dof.kind == "revolute" for dof in b.joint.dofs()], bool)
+        ends = np.array([np.broadcast_to(x, len(hinged)) for x in (b.joint.lower, b.joint.upper)])
+        size = np.where(np.isfinite(ends) & hinged, np.abs(ends), 0).max(initial=0)
+        if _TURNS < size <= _MOST_DEGREES:
+            where = b.joint.source or f"joint {b.joint.name or b.name!r}"
+            found.append(f"{where}: a position limit of size {size:g} lies beyond 4 pi")
+    if found:
+        first, more = found[0], f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield f"{first}{more}; these look like degrees; radians are needed"
 
 
 def _inertia_warnings(body: Body, where: str) -> Iterator[str]:

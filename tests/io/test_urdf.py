@@ -851,3 +851,18 @@ def test_words_of_other_formats(read):
     text = robot(link("a"), link("b"), link("c"), joint("j", "a", "b"), foreign + "</drake:joint>")
     with pytest.raises(dl.ModelError, match="<drake:joint> in line 6, which has 'c' as its child"):
         read(text.replace("<robot", '<robot xmlns:drake="d"'))
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '<origin rpy="90 0 0"/><limit effort="1" velocity="1" lower="-1" upper="1"/>',
+        '<origin rpy="90 45 0"/><limit effort="1" velocity="1" lower="-1" upper="1"/>',
+        '<limit effort="1" velocity="1" lower="-90" upper="90"/>',
+    ],
+)
+def test_degrees_of_a_file_are_warned_of(tmp_path, inside):
+    """Guards the warning of angles in degrees, for one angle and for several."""
+    (tmp_path / "robot.urdf").write_text(pair(inside))
+    with pytest.warns(UserWarning, match=r"robot\.urdf.*degrees; radians are needed"):
+        io.load(tmp_path / "robot.urdf")

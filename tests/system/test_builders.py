@@ -300,3 +300,17 @@ def test_a_state_by_the_names_of_joints_is_answered():
         dl.simulate(system, system.neutral(), {"b": 0.1})
     with pytest.raises(TypeError, match=r"q0 is .*at\[7\]\.set\(0\.1\)"):
         dl.Motions(system, q0={"b": 0.1})({})
+
+
+def test_degrees_are_warned_of_once():
+    """Guards one warning of limits and rotations that look like degrees, and none of radians."""
+    hinge = dl.Revolute(lower=-90.0, upper=90.0)
+    with pytest.warns(UserWarning, match="look like degrees; radians are needed") as warned:
+        dl.chain([body("a", joint=hinge), body("b", rotation=(90.0, 0.0, 0.0)), body("c")])
+    assert [str(w.message).startswith("joint 'a'") for w in warned] == [True]
+    assert "limit of size 90 lies beyond 4 pi (and 1 more)" in str(warned[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dl.chain([body("a", joint=dl.Revolute(lower=-6.0, upper=12.0))])
+        dl.chain([body("a", joint=dl.Revolute(lower=-1e16, upper=1e16))])
+        dl.chain([body("a", joint=dl.Prismatic(lower=-90.0, upper=90.0))])

@@ -273,6 +273,8 @@ def origin_of(element: Element, notes: Notes) -> tuple[list[float], NDArray]:
     if origin.get("quat_xyzw") is not None:
         return position, _quaternion(origin, notes)
     rpy = np.array(origin.numbers("rpy", 3, zero))
+    if np.count_nonzero(rpy) > 1 and np.abs(rpy).max() > 2 * np.pi:
+        notes["rpy beyond 2 pi, which looks like degrees; radians are needed"].append(origin.line)
     return position, rpy if np.count_nonzero(rpy) < 2 else of_angles(rpy)
 
 
