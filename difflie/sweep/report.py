@@ -292,6 +292,9 @@ def _tables(summary: Summary, known: Known) -> Iterator[Section]:
     of = {name: summary.statistics(name) for name in summary.real}
     said = ["Of rows that are done with finite values; each counts the same."]
     said += _infinite(summary, of)
+    if summary.never:
+        meant = ", ".join(f"{why} ({name})" for name, why in summary.never.items())
+        said.append(f"In the rows that are done {meant}.")
     if other := summary.other:
         said.append(f"Only in the table, as they are no single real numbers: {', '.join(other)}.")
     if (more := len(summary.outputs) - len(known)) > 0:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 # Rows of pictures and of rank correlations: their columns are held in memory.
 _ROWS = 2**16
 _RANKED = 20_000
+# Columns of times, infinite where nothing of the kind happened, and what that means.
+_TIMES = {
+    "failed at": "no motion failed",
+    "limit at": "no joint was beyond a limit",
+    "ended at": "no motion ended by an event",
+}
 
 
 class Summary:
@@ -57,21 +63,41 @@ class Summary:
     def real(self) -> list[str]:
         """The columns that are one real number in each row, derivatives after the others."""
         names = [str(n) for n in self.table.data_vars if n != "status"]
+        names = [n for n in names if not self._is_never(n)]
         real = [n for n in names if self.table[n].ndim == 1 and self.table[n].dtype.kind in "fiub"]
         return sorted(real, key=lambda name: name in self.slopes)
+
+    @functools.cached_property
+    def never(self) -> dict[str, str]:
+        """Columns of times at which nothing happened in any row that is done, and what that means.
+
+        They are no outputs, as they have no values.
+        """
+        done = self.status == "done"
+        return {
+            name: said
+            for name, said in _TIMES.items()
+            if name in self.table.data_vars
+            and done.any()
+            and np.isposinf(np.asarray(self.table[name].values, float)[done]).all()
+        }
 
     @property
     def other(self) -> list[str]:
         """The other columns: with several entries in each row, or complex."""
         names = [str(n) for n in self.table.data_vars if n != "status"]
-        return [n for n in names if n not in self.real]
+        return [n for n in names if n not in self.real and not self._is_never(n)]
+
+    def _is_never(self, name: str) -> bool:
+        """Whether a column is one of `never`, or a derivative of one."""
+        return any(name == n or name.startswith(f"d {n} / d ") for n in self.never)
 
     @property
     def slopes(self) -> set[str]:
         """The names of derivatives."""
         if not self.configuration.get("gradient"):
             return set()
-        columns = [str(name) for name in self.table.data_vars]
+        columns = [str(n) for n in self.table.data_vars if not self._is_never(str(n))]
         return {f"d {c} / d {n}" for c in columns for n in self.names} & set(columns)
 
     def unit(self, name: str) -> str:

@@ -104,7 +104,7 @@ def test_failures_say_why(tmp_path):
     assert "it must not be negative" in said and " more; the column `status` names them" in said
     dl.sweep(swings, masses, tmp_path / "slopes", chunk=6, gradient=True)
     said = text_of(report(tmp_path / "slopes", tmp_path / "second"))
-    assert "with 3 outputs and 6 derivatives each" in said
+    assert "with 1 output and 2 derivatives each" in said
     assert "q0/hinge rad 2 values 0.1 0.2" in said
     assert "d peak hinge / d q0/hinge rad/s / (rad) 6 0 " in said
 
@@ -164,3 +164,13 @@ def test_pages_of_many_rows_say_of_how_many_they_are(tmp_path, monkeypatch):
     said = text_of(report(tmp_path / "table", tmp_path))
     assert "All pictures are of 100 of 500 rows, drawn at random; the tables are of all." in said
     assert f"sum 500 0 {float(table['sum'].mean()):.5g}" in said
+
+
+def test_times_at_which_nothing_happened_are_no_outputs(tmp_path):
+    """Guards that a page of motions that are all well does not read like one of failures."""
+    motions = dl.Motions(PENDULUM, {"peak": dq.Peak(dq.Velocities())}, [0.3], dt=1e-2, steps=5)
+    dl.sweep(motions, dl.Sobol({"dt": dl.Uniform(0.01, 0.02)}, 4), tmp_path / "table")
+    said = text_of(report(tmp_path / "table", tmp_path / "page"))
+    assert "no motion failed (failed at), no joint was beyond a limit (limit at)" in said
+    assert "failed at has no indices" not in said and "Left out of" not in said
+    assert "4 rows, with 1 output each" in said
