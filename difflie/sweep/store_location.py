@@ -120,5 +120,10 @@ def differences(before: Any, after: Any, at: str = "") -> Iterator[str]:
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for k, pair in enumerate(zip(before, after, strict=True)):
             yield from differences(*pair, f"{at}[{k}]")
+    elif before != after and at == "function":
+        yield (
+            "what is computed is another function, which the store knows by a digest only: the "
+            "system, its start, steps, dt, method, control, events, quantities or code was changed"
+        )
     elif before != after:
         yield f"{at} is {format_value(after)} here and {format_value(before)} there"

@@ -174,3 +174,11 @@ def test_times_at_which_nothing_happened_are_no_outputs(tmp_path):
     assert "no motion failed (failed at), no joint was beyond a limit (limit at)" in said
     assert "failed at has no indices" not in said and "Left out of" not in said
     assert "4 rows, with 1 output each" in said
+
+
+def test_another_function_is_named_in_words(tmp_path):
+    """Guards that a store refuses a changed function without its digests alone."""
+    design = dl.Grid({"a": [1.0, 2.0]})
+    dl.sweep(lambda x: x["a"], design, tmp_path)
+    with pytest.raises(StoreError, match=r"what is computed is another function.*steps, dt"):
+        dl.sweep(lambda x: 2 * x["a"], design, tmp_path)
