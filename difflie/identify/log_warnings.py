@@ -258,21 +258,39 @@ def _jumps(recording: Recording, q: NDArray) -> Iterator[str]:
             )
 
 
+def other_units(system: System, recording: Recording) -> list[str]:
+    """Sentences on joints that turn or move further than they can, as in degrees or mm.
+
+    One for all joints of a unit; none where q has other columns than one for each velocity.
+    """
+    q = recording.q
+    if system.nq != system.nv or q is None or q.shape[1] != system.nv:
+        return []
+    (true,) = to_true(system, jnp.asarray(q))
+    return list(_outside(system, recording, np.asarray(true)))
+
+
 def _outside(system: System, recording: Recording, q: NDArray) -> Iterator[str]:
-    """Of joints that turn further than they can."""
+    """Of joints that turn further than they can, in a sentence for angles and one for lengths."""
+    limits: dict[bool, list[str]] = {True: [], False: []}
+    turning = []
     for joint, k, lower, upper, angle in _coordinates(system):
         column = q[:, k][~np.isnan(q[:, k])]
         outside = (column < lower) | (column > upper)
         limited = np.isfinite((lower, upper)).any()
-        unit = "degrees (scale.q = 0.0174533)" if angle else "mm (scale.q = 0.001)"
-        where = f"{recording.name}, column {recording.column('q', k)}: {joint!r}"
+        where = f"{recording.column('q', k)} of {joint!r}"
         if limited and len(column) and outside.mean() > _OUTSIDE:
-            yield (
-                f"{where} is outside of its limits in {outside.mean():.0%} of the rows; is its q "
-                f"in {unit}?"
-            )
+            limits[angle].append(f"{where} ({outside.mean():.0%} of the rows)")
         elif angle and not limited and np.abs(column).max(initial=0) > _FAR:
-            yield f"{where} turns to {np.abs(column).max():.4g} rad; is its q in {unit}?"
+            turning.append(f"{where} turns to {np.abs(column).max():.4g} rad")
+    keys = [key for key in ("q", "v", "a") if getattr(recording, key) is not None]
+    for angle, several in limits.items():
+        unit, scale = ("degrees", "0.0174533") if angle else ("mm", "0.001")
+        said = [f"outside of its limits is {', '.join(several)}"] if several else []
+        said += turning if angle else []
+        if said:
+            fix = ", ".join(f"scale.{key} = {scale}" for key in keys)
+            yield f"{recording.name}: {', '.join(said)}; is its q in {unit} ({fix})?"
 
 
 def _of_rates(system: System, recording: Recording, q: NDArray, v: NDArray) -> Iterator[str]:

@@ -94,8 +94,9 @@ def test_columns_exchanged(arm, run, i, j):
 
 def test_units(arm, run):
     degrees = dataclasses.replace(run, q=np.degrees(run.q), v=np.degrees(run.v))
-    messages = log_warnings(arm, degrees)
-    assert len(messages) == 3 and all("is its q in degrees (scale.q" in m for m in messages)
+    said = one(arm, degrees)
+    assert all(f"'q{k}' of 'link{k - 1}'" in said for k in (1, 2, 3))
+    assert "is its q in degrees (scale.q = 0.0174533, scale.v = 0.0174533)?" in said
     for factor, unit in ((1e3, "ms"), (1e6, "us"), (1e9, "ns")):
         late = dataclasses.replace(run, t=factor * T, v=None, columns={**NAMES, "time": ("t",)})
         assert (

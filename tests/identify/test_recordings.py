@@ -139,7 +139,7 @@ def test_units_that_cannot_be_right_are_doubted():
     assert log_warnings(system, good) == []
     turn = np.array((180 / np.pi, 1.0))
     (degrees,) = log_warnings(system, Recording("run", T, q * turn, v * turn))
-    assert "'a' is outside of its limits" in degrees and "in degrees (scale.q" in degrees
+    assert "outside of its limits is q[0] of 'a'" in degrees and "in degrees (scale.q" in degrees
     (rate,) = log_warnings(system, Recording("run", T, q, v * turn))
     assert "the v of 'a' is 57.3 times" in rate
     free = system.replace(lower=np.full(2, -np.inf), upper=np.full(2, np.inf))
