@@ -97,8 +97,13 @@ def identify(
         def progress(step: int, cost: float) -> None:
             status.update(f"{file.name}: step {step}, cost {cost:.6g}")
 
+        def stage(name: str) -> None:
+            status.update(f"{file.name}: {name}")
+
         if not config.parameter:
-            results, report = run_arm(config, validate=validate, out=out, original=original)
+            results, report = run_arm(
+                config, validate=validate, out=out, original=original, progress=stage
+            )
         else:
             results, report = run_study(
                 config,
@@ -301,12 +306,14 @@ def run_arm(
     validate: Sequence[Path] = (),
     out: Path | None = None,
     original: Path | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
 ) -> tuple[ArmResults, Report]:
     """Identifies an arm as a file describes it; returns the results, and what terminals show.
 
     validate: more files to judge by. Writes into `out` the results, `report.html` with its
     pictures, and the arm as URDF, with the shapes of the URDF file `original`, by default the
-    robot's own. Raises `ConfigError` and `DataError` for inputs that do not fit together.
+    robot's own. progress(stage) is called with the name of each stage. Raises `ConfigError` and
+    `DataError` for inputs that do not fit together.
     """
     about = configuration(config.path)
     system = system_of(config)
@@ -314,7 +321,7 @@ def run_arm(
     runs = recordings_of(config, system, validate)
     tell(system, runs)
     begin = time.perf_counter()
-    fit = arm_fitted(config, system, runs)
+    fit = arm_fitted(config, system, runs, progress)
     results = arm_results(fit, config.path.stem, time.perf_counter() - begin)
     if out is not None:
         fit.save(out, about=about, original=original, results=results)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, get_args
 
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ from .assessment import ArmAssessment, JointScore, Prediction, scores
 from .consistency import Consistent, Distance, Nominal, NominalPrior, consistent
 from .fitting import Fit, judged
 from .least_squares import Outcome
-from .log_warnings import log_warnings, rate_warnings
+from .log_warnings import log_warnings, other_units, rate_warnings
 from .losses import Squares
 from .reading.columns import refuse
 from .recordings import Recording, as_recordings
@@ -94,6 +94,8 @@ def identify_arm(
     recordings: Recording | Sequence[Recording],
     validate: Recording | Sequence[Recording] = (),
     settings: ArmSettings = ArmSettings(),
+    *,
+    progress: Callable[[str], None] = lambda stage: None,
 ) -> Fit:
     """The numbers of an arm that explain its measured torques, near those of its file.
 
@@ -104,7 +106,8 @@ def identify_arm(
 
     system: its geometry is taken as known, and its bodies' numbers as estimates. recordings: with q
     and tau at all joints (and v and a where they were measured or smoothed); validate: others, by
-    which it is judged only.
+    which it is judged only. progress(stage) is called with the name of each stage as it begins,
+    such as "held-out block 3 of 5".
 
     Raises TypeError for what is no system or recording; DataError for machines other than trees of
     joints with one coordinate on a fixed base, for single precision, and for recordings that lack
@@ -132,6 +135,7 @@ def identify_arm(
     model = TorqueModel.of(system, settings.couplings, offsets=settings.offsets)
     motion = settings.bandwidth or np.max([bandwidth(r) for r in recordings], axis=0)
     logs = Logs.of(model, [samples(system, r, motion) for r in recordings])
+    progress("shape of friction")
     friction = chosen_friction(logs, model, settings.stribeck)
     model, about = with_load(logs, model, friction) if settings.load_friction else (model, None)
     equations = logs.equations(model, friction, about)
@@ -142,13 +146,15 @@ def identify_arm(
     near = Nominal.of(start, len(model.bodies), scales), model.nonnegative
     weights = WEIGHTS if settings.weight is None else (settings.weight,)
     chosen = {"weights": weights, "distance": settings.distance, "count": settings.blocks}
-    blocks = held_out(equations, base.deviations, *near, **chosen)
+    blocks = held_out(equations, base.deviations, *near, **chosen, progress=progress)
+    progress("numbers near the file's")
     best = consistent(equations.triangle(base.deviations), *near, blocks.best, settings.distance)
     for _ in range(_ROUNDS if model.load else 0):
         equations = logs.equations(model, friction, best.x)
         triangle = equations.triangle(base.deviations)
         best = consistent(triangle, *near, blocks.best, settings.distance)
     near = base.deviations, start, best, blocks.best, settings.distance
+    progress("standard errors")
     fit = fitted_arm(logs, model, friction, equations, *near)
     numbers = best.x, base.x, model.file_numbers()
     judged = [*_judged(model, numbers, logs, equations, blocks)]
@@ -172,6 +178,7 @@ def identify_arm(
         predictions=tuple(prediction for _, prediction in judged),
         notes=tuple(said),
         too_short=None if validate else short,
+        units=tuple(text for r in (*recordings, *validate) for text in other_units(system, r)),
     )
     return dataclasses.replace(fit, assessment=assessment)
 

@@ -18,7 +18,7 @@ blocks, as neighbouring rows are alike; Burman, Chow and Nolan 1994).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -445,13 +445,18 @@ def held_out(
     weights: tuple[float, ...] = WEIGHTS,
     distance: Distance = "entropic",
     count: int = 5,
+    progress: Callable[[str], None] = lambda stage: None,
 ) -> HeldOut:
-    """Predictions of `count` blocks with each of these weights, from the largest on."""
+    """Predictions of `count` blocks with each of these weights, from the largest on.
+
+    progress(stage) is called before each block.
+    """
     blocks, weights = blocks_of(equations, count), tuple(sorted(weights, reverse=True))
     off = np.full((len(weights), *equations.torque.shape), np.nan)
     baseline = np.full(equations.torque.shape, np.nan)
     unconverged = 0
     for block in range(count):
+        progress(f"held-out block {block + 1} of {count}")
         out = blocks == block
         triangle = equations.triangle(deviations, ~out)
         baseline[out] = equations.residual(least_squares(triangle))[out]

@@ -100,7 +100,8 @@ class ArmAssessment:
     held_out: predictions of blocks, by which the weight of the distance from the file was chosen;
     distances: of the bodies, by name. friction: its velocities. notes: sentences on what was done
     and what is not known. too_short: a sentence where held-out samples are like those fitted, so
-    that no joint counts as predicted well; else None.
+    that no joint counts as predicted well; else None. units: sentences on positions that may be in
+    other units, with which the verdict begins where a joint is predicted poorly.
     """
 
     model: TorqueModel
@@ -112,25 +113,30 @@ class ArmAssessment:
     predictions: tuple[Prediction, ...]
     notes: tuple[str, ...]
     too_short: str | None = None
+    units: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> tuple[str, ...]:
         """Sentences on how well rows are predicted that were not fitted."""
         rows = self._judged
         graded = [(s.joint, s.r2) for s in rows]
+        doubts = self.units if poor(graded) else ()
         if self.too_short is not None:
             least = min((r2 for _, r2 in graded), default=np.nan)
             return (
+                *doubts,
                 self.too_short,
                 f"R2 of held-out samples is {least:.3f} or more, which says nothing of other "
                 "motions",
             )
-        said = [*grades("all joints are predicted well: R2 of held-out samples", graded)]
+        said = [*doubts, *grades("all joints are predicted well: R2 of held-out samples", graded)]
         for s in (rows[k] for k in poor(graded)):
             why = (
                 f"free numbers reach {s.baseline_r2:.3f}: the file's geometry or masses may be "
                 "wrong"
                 if s.baseline_r2 - s.r2 > _COSTLY
+                else "are its units those above?"
+                if doubts
                 else "no better without the nominal numbers: its motion excites too little, or "
                 "its friction or sensor is of another kind"
             )

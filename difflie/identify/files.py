@@ -405,7 +405,12 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
     return problems
 
 
-def arm_fitted(config: Study, system: System, runs: dict[str, list[Recording]]) -> Fit:
+def arm_fitted(
+    config: Study,
+    system: System,
+    runs: dict[str, list[Recording]],
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Fit:
     """All numbers of an arm, as a file without parameters describes it; see `identify_arm`.
 
     Raises `ConfigError` and DataError for inputs that do not fit together.
@@ -415,9 +420,8 @@ def arm_fitted(config: Study, system: System, runs: dict[str, list[Recording]]) 
     couplings = [RateCoupling(tuple(c.joints), tuple(c.ratios)) for c in config.rate_coupling]
     given = dataclasses.asdict(config.arm) | dataclasses.asdict(config.nearness)
     with located(f"{config.path}: "):
-        return identify_arm(
-            system, runs["fit"], runs["validate"], ArmSettings(**given, couplings=tuple(couplings))
-        )
+        settings = ArmSettings(**given, couplings=tuple(couplings))
+        return identify_arm(system, runs["fit"], runs["validate"], settings, progress=progress)
 
 
 def _window(config: Study, recordings: Sequence[Recording]) -> int | None:

@@ -445,3 +445,13 @@ def test_the_fit_of_an_arm_is_saved_validated_and_drawn(fit, tmp_path):
     assert "Run 1: other" in page and "Run 2: run (held out, not fitted)" in page
     assert "Errors of each run" in page and (tmp_path / "more" / "run_2.png").exists()
     assert "estimates" in fit.plot().get_suptitle()
+
+
+def test_the_verdict_begins_with_a_doubt_about_units(fit):
+    """Guards that degrees are named before other reasons where a joint is predicted poorly."""
+    scores = tuple(dataclasses.replace(s, r2=0.1, baseline_r2=0.1) for s in fit.assessment.scores)
+    doubt = "run: outside of its limits is q1 of 'j1'; is its q in degrees?"
+    doubted = dataclasses.replace(fit.assessment, units=(doubt,))
+    assert doubted.verdict == fit.assessment.verdict
+    bad = dataclasses.replace(doubted, scores=scores)
+    assert bad.verdict[0] == doubt and not any("another kind" in said for said in bad.verdict)
