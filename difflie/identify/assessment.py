@@ -118,7 +118,7 @@ class ArmAssessment:
     @property
     def verdict(self) -> tuple[str, ...]:
         """Sentences on how well rows are predicted that were not fitted."""
-        rows = self._judged
+        rows = self.judged_scores
         graded = [(s.joint, s.r2) for s in rows]
         doubts = self.units if poor(graded) else ()
         if self.too_short is not None:
@@ -149,7 +149,7 @@ class ArmAssessment:
     @property
     def r2_of_joints(self) -> str:
         """R2 of the joints in rows that were not fitted, the least of all runs, in one line."""
-        rows, least = self._judged, {}
+        rows, least = self.judged_scores, {}
         for s in rows:
             least[s.joint] = min(s.r2, least.get(s.joint, np.inf))
         first, *_, last = [*least, *least]
@@ -165,7 +165,7 @@ class ArmAssessment:
                 *(s.joint, s.run, s.use, f"{s.r2:.3f}", f"{s.rmse:.3g}", s.unit),
                 *(f"{s.baseline_r2:.3f}", f"{s.nominal_r2:.3f}"),
             )
-            for s in self._judged
+            for s in self.judged_scores
         ]
         title = f"Assessment of {self.model.system.name}, with {len(self.notes)} notes"
         return "\n".join([title, *self.verdict, *subsample(head, rows, "joints")])
@@ -173,10 +173,10 @@ class ArmAssessment:
     @property
     def well_predicted(self) -> bool:
         """Whether no joint is predicted poorly, in rows that were not fitted and tell it."""
-        return self.too_short is None and not poor([(s.joint, s.r2) for s in self._judged])
+        return self.too_short is None and not poor([(s.joint, s.r2) for s in self.judged_scores])
 
     @property
-    def _judged(self) -> list[JointScore]:
+    def judged_scores(self) -> list[JointScore]:
         """The scores of rows that were not fitted."""
         validation = [s for s in self.scores if s.use == "validation"]
         return validation or [s for s in self.scores if s.use == "held out"]

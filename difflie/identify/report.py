@@ -35,6 +35,8 @@ _ERRORS = (
     ("at the start", "start_position_rmse"),
     ("R2", "position_r2"),
 )
+# So many numbers of an arm are shown in a terminal.
+_MOST_NUMBERS = 16
 _SEEN = "measured and predicted, and what is left between them"
 _SPECTRA = "Peaks are motions, ripples of gears or resonances that the model lacks"
 
@@ -215,14 +217,14 @@ def arm_report(
     """
     name, runs = assessment.model.system.name, assessment.runs
     sections = [
-        _joints(assessment.scores),
+        _joints(assessment.scores) if whole else _judged_joints(assessment),
         Section(
             "What was done, and what is not known",
             notes(*sentences(assessment.notes)),
             "choices, and what the motion does not tell",
         ),
         *(_torques(runs, name) if whole else ()),
-        _numbers(numbers, "from the file"),
+        _numbers(numbers, "from the file") if whole else _best_known(numbers),
         *(_base(assessment.base) if whole else ()),
         *(_nearness(assessment.held_out) if whole else ()),
         *_predicted(judged, whole, len(runs)),
@@ -258,8 +260,7 @@ def _numbers(numbers: Mapping[str, Estimated], held: str) -> Section:
         (
             f"{name} (of the log)" if p.of_log else name,
             *(p.unit, p.start, p.value),
-            "not identifiable" if p.std_error == np.inf else p.std_error,
-            *(_interval(p, held), _bounds(p)),
+            *(_error(p), _interval(p, held), _bounds(p)),
             None if p.prior_share is None else round(p.prior_share, 3),
         )
         for name, p in numbers.items()
@@ -272,6 +273,29 @@ def _numbers(numbers: Mapping[str, Estimated], held: str) -> Section:
     )
     look = "the values, and how far they can be trusted"
     return Section("Numbers", [Table((*head, "prior's share"), rows, names=2), note], look)
+
+
+def _best_known(numbers: Mapping[str, Estimated]) -> Section:
+    """The numbers that the data tells best, as a terminal has room for."""
+    order = best_known([p.prior_share for p in numbers.values()])[:_MOST_NUMBERS]
+    each = list(numbers.items())
+    rows = [(name, p.unit, p.start, p.value, _error(p)) for name, p in (each[k] for k in order)]
+    head = "number", "unit", "start", "value", "std. error"
+    parts: list[Table | Note] = [Table(head, rows, names=2)]
+    title = "Numbers"
+    if len(numbers) > len(rows):
+        title = "Numbers that the motion tells best"
+        parts.append(
+            Note(
+                f"All {len(numbers)} numbers, with their intervals and bounds, are in report.html "
+                "and identification.json (--out DIR), or in a file of their own (--json FILE)."
+            )
+        )
+    return Section(title, parts)
+
+
+def _error(p: Estimated) -> Cell:
+    return "not identifiable" if p.std_error == np.inf else p.std_error
 
 
 def _interval(p: Estimated, held: str) -> Cell:
@@ -391,6 +415,26 @@ def _joints(scores: Sequence[JointScore]) -> Section:
     look = "how well each is predicted, beside the nominal numbers"
     table = Table((*head, "nominal R2"), rows, names=3)
     return Section("Torques of each joint", [table, note], look)
+
+
+def _judged_joints(assessment: ArmAssessment) -> Section:
+    """How well rows are predicted that were not fitted, in the width of a terminal."""
+    scores = assessment.judged_scores
+    several = len({s.run for s in scores}) > 1
+    head = "joint", *(("run",) if several else ()), "R2", "RMSE", "unit", "baseline", "nominal"
+    rows = [
+        (
+            *(s.joint, *((s.run,) if several else ()), _rounded(s.r2), _rounded(s.rmse), s.unit),
+            *map(_rounded, (s.baseline_r2, s.nominal_r2)),
+        )
+        for s in scores
+    ]
+    use = ", ".join(dict.fromkeys(s.use for s in scores))
+    note = Note(
+        "Beside R2 of the numbers found there are those of the baseline, least squares without "
+        "bounds, and of the nominal numbers, which are the file's."
+    )
+    return Section(f"Torques of each joint ({use})", [Table(head, rows, 1 + several), note])
 
 
 def _torques(runs: Sequence[TorqueRun], name: str) -> Iterator[Section]:

@@ -139,9 +139,17 @@ def test_what_the_log_tells_best_is_printed(fit):
     text = str(fit)
     assert "R2 (validation) of j1 to j3: " in text
     assert "j1/friction " in text and "link1/mass" not in text
-    page = fit.as_report(whole=False).sections[2]
-    (row,) = (row for row in page.parts[0].rows if row[0] == "link1/mass")
+    sections = {section.title: section.parts for section in fit.as_report().sections}
+    (row,) = (row for row in sections["Numbers"][0].rows if row[0] == "link1/mass")
     assert "from the file" in row
+
+
+def test_a_terminal_has_room_for_the_joints_and_the_best_known_numbers(fit):
+    """Guards a verdict that does not scroll off: narrow tables, and a word on where all is."""
+    joints, _, numbers = fit.as_report(whole=False).sections
+    assert joints.title == "Torques of each joint (validation)" and len(joints.parts[0].rows) == 3
+    table, note = numbers.parts
+    assert len(table.rows) == 16 and "report.html" in note.text
 
 
 def test_a_name_that_is_no_estimate_is_answered_with_the_nearest(fit):
