@@ -20,7 +20,7 @@ from .figures import broken, colours, entitle, figure, label, plain
 _MEASURED = {"color": "#9cc3ea", "linewidth": 3.2, "label": "measured"}
 _PREDICTED = {"color": "#9d3201", "linewidth": 0.9, "label": "predicted"}
 _RAW = {"color": "#226356", "linewidth": 0.9, "linestyle": (0, (4, 2))}
-_LEFT = {"color": "#5f6368", "linewidth": 0.9, "label": "left: measured - predicted"}
+_LEFT = {"color": "#5f6368", "linewidth": 0.9, "label": "residual: measured - predicted"}
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ def _draw(above: Axes, below: Axes, curve: Compared) -> None:
     below.plot(curve.times, curve.left, **_LEFT)
     below.axhline(0, color="#999999", linewidth=0.6)
     below.margins(x=0.01)
-    label(below, "t [s]", "left", legend=False)
+    label(below, "t [s]", "residual", legend=False)
     title = broken(plain(curve.name))
     above.set_title(title, loc="left", fontsize="medium", fontweight="bold")
     if curve.measured is None:
         above.set_visible(False)
         below.set_title(title, loc="left", fontsize="medium", fontweight="bold")
-        below.set_ylabel(f"left [{curve.unit}]")
+        below.set_ylabel(f"residual [{curve.unit}]")
         return
     above.plot(curve.t, curve.measured, **_MEASURED)
     if curve.raw is not None:

@@ -155,9 +155,12 @@ def plain(name: str) -> str:
 
 def broken(name: str) -> str:
     """A `plain` name in lines that are not long, all of it."""
-    # A dollar sign must not be torn from what keeps it from starting a formula.
-    lines = textwrap.wrap(name.replace(r"\$", "\ue000"), _WIDTH, break_on_hyphens=False)
-    return "\n".join(lines).replace("\ue000", r"\$") or name
+    # A dollar sign must not be torn from what keeps it from starting a formula; paths are broken
+    # behind a slash.
+    spaced = name.replace(r"\$", "\ue000").replace("/", "/\ue001 ")
+    lines = "\n".join(textwrap.wrap(spaced, _WIDTH, break_on_hyphens=False))
+    joined = lines.replace("\ue001 ", "").replace("\ue001", "")
+    return joined.replace("\ue000", r"\$") or name
 
 
 def single(column: np.ndarray) -> str | None:

@@ -78,7 +78,7 @@ def test_torques_are_drawn_beside_what_is_left(fit):
     above, _, below = axes[:3]
     assert fit.plot(0).get_suptitle() == "arm: measured and predicted torques, run"
     assert above.get_title(loc="left") == "j1" and above.get_ylabel() == "[N m]"
-    assert below.get_ylabel() == "left"
+    assert below.get_ylabel() == "residual"
     with pytest.raises(ValueError, match="there is no recording 2; give a number from 0 to 1"):
         fit.plot(2)
 

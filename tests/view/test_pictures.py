@@ -12,7 +12,7 @@ from difflie.view import plots
 from difflie.view.columns import Column
 from difflie.view.compared import Compared
 from difflie.view.estimates import Estimated
-from difflie.view.figures import colours, entitle, figure, label
+from difflie.view.figures import broken, colours, entitle, figure, label
 from difflie.view.plots import Bounded
 
 T = np.linspace(0.0, 4.0, 41)
@@ -249,3 +249,9 @@ def test_titles_and_notes_cover_no_axes():
     inside = axes.get_tightbbox()
     for text in canvas.texts or (canvas._suptitle, canvas._supxlabel):
         assert not inside.overlaps(text.get_window_extent())
+
+
+def test_paths_are_broken_behind_a_slash():
+    """Guards names of numbers beside axes, which a reader types as they stand."""
+    assert broken("shoulder_lift_joint/torque_bias") == "shoulder_lift_joint/\ntorque_bias"
+    assert broken("hinge/mass") == "hinge/mass"
