@@ -181,7 +181,11 @@ class Fit(Estimates):
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what the data does not tell: directions, what priors hold, and bounds."""
+        """Sentences on what the data does not tell: directions, what priors hold, and bounds.
+
+        A prior holds what has more than half of its variance from it; the notes of an arm's
+        assessment count those with more than nine tenths.
+        """
         names = np.array(self.names)
         said = [directions(self.information.unidentifiable)]
         if not self.converged:
