@@ -119,7 +119,7 @@ class Fit(Estimates):
         numbers = list(self.estimates.items())
         rows = [
             (name, f"{p.start:.5g}", f"{p.value + 0.0:.5g}", f"{p.std_error:.3g}", p.unit)
-            for name, p in (numbers[k] for k in best_known(self.prior_share))
+            for name, p in (numbers[k] for k in best_known(self.prior_share.tolist()))
         ]
         return "\n".join([title, *short, *subsample(head, rows, "numbers")])
 

@@ -443,8 +443,9 @@ def check_recording(given: Any) -> None:
 
 def as_recordings(given: Recording | Sequence[Recording]) -> list[Recording]:
     """The recordings, also of a single one; raises TypeError for what is none."""
-    several = isinstance(given, Sequence) and not isinstance(given, str)
-    found: list[Recording] = list(given) if several else [given]
-    for recording in found:
+    several: Sequence[Any] = [given]
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        several = given
+    for recording in several:
         check_recording(recording)
-    return found
+    return list(several)
