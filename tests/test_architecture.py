@@ -169,3 +169,9 @@ def test_public_signatures_are_typed():
                 kinds += of(inner)
     bare = "Any", "tuple", "list", "dict", "Callable", "type", str(inspect.Parameter.empty)
     assert sum(kind in bare for kind in kinds) / len(kinds) < UNTYPED
+
+
+def test_files_of_tests_have_different_names():
+    """pytest imports them by their names alone: of two with one name it runs neither."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
