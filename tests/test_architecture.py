@@ -25,7 +25,12 @@ ORDER = (
     *("quantities", "view", "formulations", "simulate", "identify"),
     *("control", "sweep", "reproduce", "cli"),
 )
-MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+# Configurations, and what they name, lie in an installed package, too.
+MODULES = sorted(
+    p
+    for p in PACKAGE.rglob("*.py")
+    if p != PACKAGE / "__init__.py" and PACKAGE / "configs" not in p.parents
+)
 
 
 def room(path: Path) -> str:

@@ -43,7 +43,7 @@ def test_the_description_has_no_links_into_the_checkout():
     metadata = importlib.metadata.metadata("difflie")
     assert metadata["License-Expression"] == "Apache-2.0" and metadata["Version"] == VERSION
     assert f"Homepage, {ADDRESS}" in metadata.get_all("Project-URL", [])
-    description = metadata.get_payload()
+    description = metadata["Description"]
     links = re.findall(r"\[[^\]]*\]\(([^)]+)\)", description)
     assert f"{ADDRESS}/blob/v{VERSION}/SECURITY.md" in links
     assert [link for link in links if not link.startswith(("https://", "#"))] == []

@@ -351,7 +351,7 @@ def test_mistakes(read, tmp_path, monkeypatch):
         with pytest.raises(dl.ModelError, match=rf"m\.xml: ?{words}"):
             read(text)
     with pytest.raises(FileNotFoundError, match=r"did you mean 'm\.xml'"):
-        read_mjcf(tmp_path / "n.xml")
+        read_mjcf(tmp_path / "mm.xml")
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(ImportError, match=r"pip install '\.\[mjcf\]'.*pip install 'mujoco>=3'"):
         read_mjcf(tmp_path / "m.xml")
