@@ -6,11 +6,10 @@ With the next release this file is deleted, and what imports it is changed.
 from __future__ import annotations
 
 import dataclasses
-import importlib.abc
+import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,7 +41,6 @@ NAMES = {
 TYPES = {"Apart": "MinDistance"}
 # Modules that are elsewhere.
 MODULES = {
-    "difflie.cli.study": "difflie.identify.files",
     "difflie.io.study": "difflie.identify.files",
 }
 
@@ -167,21 +165,17 @@ def type_of(name: str) -> str:
     return TYPES[name]
 
 
-class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds old modules, whose names are those of the new ones."""
+def _moved(old: str, new: str) -> ModuleType:
+    """A module whose names are those of another one."""
+    module = ModuleType(old)
 
-    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if name in MODULES else None
+    def attribute(name: str) -> Any:
+        found = getattr(importlib.import_module(new), name)
+        warn_of(f"{old}.{name}", f"{new}.{name}")
+        return found
 
-    def exec_module(self, module: ModuleType) -> None:
-        old = module.__name__
-
-        def attribute(name: str) -> Any:
-            found = getattr(importlib.import_module(MODULES[old]), name)
-            warn_of(f"{old}.{name}", f"{MODULES[old]}.{name}")
-            return found
-
-        vars(module)["__getattr__"] = attribute
+    vars(module)["__getattr__"] = attribute
+    return module
 
 
-sys.meta_path.append(_Moved())
+sys.modules.update({old: _moved(old, new) for old, new in MODULES.items()})

@@ -144,8 +144,9 @@ def test_shapes_are_checked():
 
 def test_importing_changes_no_global_setting():
     code = (
-        "import jax, warnings; before = dict(jax.config.values); warnings.simplefilter('error');"
-        "import difflie; assert dict(jax.config.values) == before;"
+        "import jax, sys, warnings; before = dict(jax.config.values), [*sys.meta_path];"
+        "warnings.simplefilter('error');"
+        "import difflie; assert (dict(jax.config.values), [*sys.meta_path]) == before;"
         "import jax.numpy as jnp; assert jnp.zeros(1).dtype == 'float32'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from ..quantities.along import Motion
 from ..quantities.bounded import Bounded
 from ..quantities.deviation import is_deviation
 from .checks import evaluated
@@ -19,20 +20,14 @@ from .problem import Problem
 _AT_BOUND = 1e-4
 
 
-class Motion(Protocol):
-    """What is needed of a plan."""
+class Commanded(Motion, Protocol):
+    """A motion with its controls, such as a plan."""
 
-    @property
-    def t(self) -> jax.Array: ...
-    @property
-    def q(self) -> jax.Array: ...
-    @property
-    def v(self) -> jax.Array: ...
     @property
     def u(self) -> jax.Array: ...
 
 
-def outcome(problem: Problem, plan: Motion) -> list[str]:
+def outcome(problem: Problem, plan: Commanded) -> list[str]:
     """A sentence on each goal of a problem at the end, then one on the largest control.
 
     The distances are the largest entries of what costs and bounds measure, in its units.
@@ -40,7 +35,7 @@ def outcome(problem: Problem, plan: Motion) -> list[str]:
     return [*_misses(problem, plan), *_largest_control(problem, plan)]
 
 
-def _misses(problem: Problem, plan: Motion) -> Iterator[str]:
+def _misses(problem: Problem, plan: Commanded) -> Iterator[str]:
     """How far the end is from each goal; entries of weight zero do not count."""
     p = problem
     aims = [term for term in p.final if _has_goal(term)]
@@ -72,7 +67,7 @@ def _largest_by_unit(away: NDArray, weight: NDArray, labels: tuple) -> list[str]
     return [f"{_measure(x, unit)} ({label!r})" for unit, (x, label) in largest.items()]
 
 
-def _largest_control(problem: Problem, plan: Motion) -> Iterator[str]:
+def _largest_control(problem: Problem, plan: Commanded) -> Iterator[str]:
     """The control that is largest beside its bound, and at how many steps one is active."""
     u = np.asarray(plan.u)
     if not u.size:

@@ -18,7 +18,7 @@ from ..view.drawing import machine_section
 from ..view.plots import Bounded, plan_figure
 from ..view.report import Figure, Report, Section, Table, Worked, sentences
 from ..view.scenes import scene
-from .outcome import outcome
+from .outcome import Commanded, outcome
 from .problem import Problem
 from .result import Result, Status
 
@@ -147,17 +147,9 @@ def _conditions(left: ConditionsLeft) -> Iterator[tuple[str, float]]:
         yield name, getattr(left, name)
 
 
-class Planned(Protocol):
+class Planned(Commanded, Protocol):
     """What is shown of a `Plan`."""
 
-    @property
-    def t(self) -> jax.Array: ...
-    @property
-    def q(self) -> jax.Array: ...
-    @property
-    def v(self) -> jax.Array: ...
-    @property
-    def u(self) -> jax.Array: ...
     @property
     def cost(self) -> jax.Array: ...
     @property

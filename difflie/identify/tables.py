@@ -226,6 +226,7 @@ def _has_one_filter(smooth: int | None, lowpass: float | None, order: int | None
 
 
 def in_order(first: float | None, last: float | None) -> Iterator[str]:
+    """A fault if a part of a run, in s, ends before it begins."""
     if first is not None and last is not None and first >= last:
         yield f"to is {last}; it must be a time after {first} s"
 
