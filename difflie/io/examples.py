@@ -8,6 +8,7 @@ configuration's `[system] file = "package:NAME"` is the same machine as `path(NA
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tomllib
 from collections.abc import Iterator
@@ -56,6 +57,8 @@ def copy(name: str, folder: str | os.PathLike[str] = ".") -> list[Path]:
     a name that no configuration has. Measured data are not shipped.
     """
     file = _find(name.removesuffix(".toml"), ".toml")
+    if "system" not in _read(file):
+        raise ValueError(f"{format_value(name)} is a part of a configuration; copy that one")
     sources = list(dict.fromkeys(_with_what_it_names(file)))
     # Those in other folders are named by relative paths, which have to stay as they are.
     above = Path(os.path.commonpath([source.parent for source in sources]))
@@ -77,7 +80,7 @@ def copy(name: str, folder: str | os.PathLike[str] = ".") -> list[Path]:
 def command(copied: Path) -> str:
     """The command that runs a configuration, of its head, for where it lies now."""
     line = next(line for line in _header(copied) if line.startswith("difflie "))
-    return " ".join(str(copied) if w.endswith(".toml") else w for w in line.split())
+    return shlex.join(str(copied) if w.endswith(".toml") else w for w in line.split())
 
 
 def _files(suffix: str) -> dict[str, Path]:

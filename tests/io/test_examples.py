@@ -61,6 +61,15 @@ def test_a_copy_has_all_that_the_configuration_names(tmp_path, name, files):
     assert copies == examples.copy(name, tmp_path)  # what is the same is no conflict
 
 
+def test_a_part_of_a_configuration_is_not_copied_alone(tmp_path):
+    """It is no file that a command takes."""
+    with pytest.raises(ValueError, match="a part of a configuration; copy that one"):
+        examples.copy("fourbar_leg.loops", tmp_path)
+    assert "'a b/satellite.toml'" in examples.command(
+        examples.copy("satellite", tmp_path / "a b")[0]
+    ).replace(f"{tmp_path}/", "")
+
+
 def test_nothing_is_overwritten(tmp_path):
     """What was changed in a copy stays."""
     (tmp_path / "satellite.urdf").write_text("mine")
