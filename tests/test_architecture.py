@@ -181,3 +181,12 @@ def test_files_of_tests_have_different_names():
     """pytest imports them by their names alone: of two with one name it runs neither."""
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
+
+
+def test_files_that_a_package_names_are_there():
+    """Its docstring is its map, also after a file was renamed."""
+    missing = []
+    for path in PACKAGE.rglob("__init__.py"):
+        named = re.findall(r"`(\w+\.py)`", ast.get_docstring(ast.parse(path.read_text())) or "")
+        missing += [f"{path.parent.name}: {n}" for n in named if not (path.parent / n).exists()]
+    assert missing == []

@@ -1,13 +1,13 @@
 """Native code: functions on small arrays and loops of them, compiled into machine code.
 
-From the call to the code: `kernel.py` traces a function, in which calls are but `marks.py`,
+From the call to the code: `kernel.py` traces a function, in which calls are but `deferred_calls.py`,
 `partition.py` leaves what is large to XLA, `loop.py` and `loop_body.py` are what a call computes,
 `loop_derivatives.py` the loops that follow from it, `primitive.py` what jax does with them.
 `rules/` writes it as a program of scalars, one file for each kind of operation; `program/` is what
 that is made of.
 `cpu/` prints programs as LLVM IR, compiles and calls them; `gpu/` does so with CUDA C.
 `fingerprint.py` and `disk_cache.py` cache code between processes; `closures.py` sees what users
-change. `regions.py` tells what users wrote from what this package did. Names of jax that
+change. `strict_user_code.py` tells what users wrote from what this package did. Names of jax that
 may change with any version stand in `private.py`.
 """
 

@@ -1,10 +1,10 @@
 """Sweeps: a function of numbers by name, for many values of them, in chunks that are kept.
 
 `design.py` and `samples.py`: which values; `motions.py`: what is computed by default;
-`variants.py`: how it is computed for many rows; `store.py`: how it is kept, and `places.py` where;
-`run.py`: the loop of all this; `cluster.py` and `worker.py`: the workers of a Dask cluster;
-`program.py`: one program in several processes; `statistics.py`, `sensitivity.py`, `summary.py` and
-`report.py`: what it comes to.
+`variants.py`: how it is computed for many rows; `store.py`: how it is kept, and `store_location.py`
+where; `run.py`: the loop of all this; `cluster.py` and `worker.py`: the workers of a Dask cluster;
+`multi_process.py`: one program in several processes; `statistics.py`, `sensitivity.py`,
+`summary.py` and `report.py`: what it comes to.
 """
 
 from ..deprecated import names_of
