@@ -1,7 +1,8 @@
 """Native code: functions on small arrays and loops of them, compiled into machine code.
 
-From the call to the code: `kernel.py` traces a function, in which calls are but `deferred_calls.py`,
-`partition.py` leaves what is large to XLA, `loop.py` and `loop_body.py` are what a call computes,
+From the call to the code: `kernel.py` traces a function, in which calls are but
+`deferred_calls.py`, `partition.py` leaves what is large to XLA, `loop.py` and `loop_body.py` are
+what a call computes,
 `loop_derivatives.py` the loops that follow from it, `primitive.py` what jax does with them.
 `rules/` writes it as a program of scalars, one file for each kind of operation; `program/` is what
 that is made of.
