@@ -21,6 +21,7 @@ these.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
@@ -70,7 +71,11 @@ BODY = tuple(f.name for f in fields(Bodies))
 
 def read(system: System, places: Places, origin: System | None = None) -> jax.Array:
     """The values (k, *shape) at the places; origin: see `write`."""
-    origin = system if origin is None else origin
+    return _values(system, places, system if origin is None else origin)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _values(system: System, places: Places, origin: System) -> jax.Array:
     return jnp.concatenate([_read(system, place, index, origin) for place, index in places])
 
 

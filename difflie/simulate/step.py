@@ -19,7 +19,7 @@ from ..system.arguments import check_system, checked_arrays
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import users_code, watched
-from ..system.validation import real_numbers
+from ..system.validation import in_precision, real_numbers
 from .arguments import checked_dt, chosen_method
 from .inputs import Input, Sampled, check_functions, check_width, inputs_at
 from .resolution import look_once
@@ -70,7 +70,8 @@ def step(
     method = chosen_method(method)
     kind = formulation_of(method, system)
     q, v = checked_arrays(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    dt, t = checked_dt("step", dt, system.dtype), real_numbers("step", "t", t).astype(system.dtype)
+    dt = checked_dt("step", dt, system.dtype)
+    t = in_precision(real_numbers("step", "t", t), system.dtype)
     for actuator in system.actuators:
         if actuator.has_state:
             raise ValueError(

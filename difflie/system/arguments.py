@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from jax.core import Tracer
 from ..groups.manifold import FlatManifold
 from .system import System
 from .topology import Topology
-from .validation import check_shape, format_value, real_numbers, warn
+from .validation import as_array, check_shape, format_value, in_precision, real_numbers, warn
 
 # Distances of a point from its manifold, of a quaternion | |p| - 1 |: what is rounding, of numbers
 # with six digits and in single precision; and what is brought back to the manifold with a warning.
@@ -68,7 +69,7 @@ def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> j
     exact = isinstance(value, jax.Array | np.ndarray | np.generic)
     array = real_numbers(system.name, name, value)
     if not exact or not jnp.issubdtype(array.dtype, jnp.floating):
-        array = array.astype(system.dtype)
+        array = in_precision(array, system.dtype)
     if array.dtype != system.dtype:
         raise TypeError(
             f"{system.name}: {name} is {array.dtype} and the system is {system.dtype}; "
@@ -85,7 +86,7 @@ def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> j
         )
     if name.startswith("q"):
         near = on_manifold(system, system.name, name, numbers)
-        return array if near is numbers else jnp.asarray(near, array.dtype)
+        return array if near is numbers else as_array(near.astype(array.dtype))
     return array
 
 
@@ -140,5 +141,10 @@ def on_manifold(
 def _defects(space: FlatManifold, points: np.ndarray) -> np.ndarray:
     """The distances (k,) of points (k, point_size) from a manifold, 0 where they are not finite."""
     with jax.ensure_compile_time_eval():  # concrete numbers, even inside a trace
-        defects = np.asarray(jax.vmap(space.defect)(jnp.asarray(points)))
+        defects = np.asarray(_each_defect(space, points))
     return np.where(np.isfinite(defects), defects, 0)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _each_defect(space: FlatManifold, points: jax.Array) -> jax.Array:
+    return jax.vmap(space.defect)(points)

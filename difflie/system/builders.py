@@ -19,7 +19,7 @@ from .checks import check_bodies, massless
 from .joints import ROW_FIELDS, Joint, Mimic
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
-from .validation import ModelError, nearest, warn
+from .validation import ModelError, as_array, nearest, warn
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
@@ -201,7 +201,7 @@ def _leaf(values: Any, shape: tuple[int, ...] | None = None) -> Any:
     a = np.asarray(values, float)
     # In single precision the largest limits of motion are infinite.
     with np.errstate(over="ignore"):
-        return jnp.asarray(a if shape is None else a.reshape(shape))
+        return as_array(a if shape is None else a.reshape(shape))
 
 
 def _by_dof(bodies: list[Body], name: str) -> Any:

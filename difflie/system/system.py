@@ -19,7 +19,7 @@ from .frozen import frozen, is_frozen, unfreeze
 from .protocols import ActuatorElement, ConstraintElement, ForceElement, SensorElement
 from .shown import system_html, system_text
 from .topology import Topology
-from .validation import ModelError, format_value, nearest, real_numbers
+from .validation import ModelError, as_array, format_value, in_precision, nearest, real_numbers
 
 
 class Bodies(eqx.Module):
@@ -187,7 +187,7 @@ class System(eqx.Module):
 
     def neutral(self) -> Float[Array, " {self.nq}"]:
         """The configuration (nq,) with all coordinates zero and all attitudes the identity."""
-        return jnp.asarray(self.manifold.identity(), self.dtype)
+        return as_array(self.manifold.identity().astype(self.dtype))
 
     def astype(self, dtype: DTypeLike) -> System:
         """The same system with all numbers in another floating precision.
@@ -261,7 +261,7 @@ class System(eqx.Module):
             group = owners.get(name)
             owner = system if group is None else getattr(system, group)
             old = getattr(owner, name)
-            new = real_numbers("System.replace", name, value).astype(self.dtype)
+            new = in_precision(real_numbers("System.replace", name, value), self.dtype)
             if new.shape != old.shape:
                 raise ValueError(
                     f"System.replace: {name} has shape {old.shape}, got {new.shape}; "

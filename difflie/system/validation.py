@@ -108,10 +108,32 @@ def numbers(value: Any, what: str) -> np.ndarray:
         raise ModelError(f"{what} is {value!r}; numbers are needed") from None
 
 
+def as_array(value: Any) -> jax.Array:
+    """Numbers of Python and NumPy as an array of jax, in its precision.
+
+    As `jnp.asarray`, which compiles a program for each shape.
+    """
+    # A copy: on the CPU arrays of jax may share the memory of what they are made from.
+    return jax.device_put(value if isinstance(value, _PLAIN) else np.array(value))
+
+
+_PLAIN = (bool, int, float, complex)
+
+
+def in_precision(array: jax.Array, dtype: Any) -> jax.Array:
+    """The array in a type; as `astype`, which compiles a program for each shape."""
+    if isinstance(array, Tracer):
+        return array.astype(dtype)
+    if array.dtype == dtype and not array.weak_type:
+        return array
+    return as_array(np.asarray(array).astype(dtype))
+
+
 def real_numbers(where: str, name: str, value: Any) -> jax.Array:
     """The value as an array of any shape. Raises TypeError if it is not real numbers."""
+    plain = isinstance(value, (*_PLAIN, np.ndarray, np.generic, list, tuple))
     try:
-        array = jnp.asarray(value)
+        array = as_array(value) if plain and not is_traced(value) else jnp.asarray(value)
     except (TypeError, ValueError):
         raise TypeError(f"{where}: {name} is {format_value(value)}; give real numbers") from None
     if not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer)):

@@ -28,6 +28,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from ..groups import se3
+from ..system.validation import in_precision, real_numbers
 from .projective import Place, directions, points, transformed
 
 
@@ -53,12 +54,18 @@ class Camera(eqx.Module):
         far: ArrayLike = np.inf,
     ) -> None:
         """Raises ValueError for a pose that is none, angles and distances that are not positive."""
-        self.pose = jnp.asarray(pose)
+        self.pose = real_numbers("Camera", "pose", pose)
         if not jnp.issubdtype(self.pose.dtype, jnp.floating):
-            self.pose = self.pose.astype(jnp.result_type(float))
+            self.pose = in_precision(self.pose, jnp.result_type(float))
         dtype = self.pose.dtype
         self.half_width, self.half_height, self.near, self.far = (
-            jnp.asarray(a, dtype) for a in (half_width, half_height, near, far)
+            in_precision(real_numbers("Camera", name, a), dtype)
+            for name, a in (
+                ("half_width", half_width),
+                ("half_height", half_height),
+                ("near", near),
+                ("far", far),
+            )
         )
         _check(self)
 
@@ -76,7 +83,9 @@ class Camera(eqx.Module):
         is taken. Raises ValueError where eye and target are one point, for points that are not
         finite, and for an up that is zero.
         """
-        target, eye, up = (jnp.asarray(a, jnp.result_type(float)) for a in (target, eye, up))
+        places = ("target", target), ("eye", eye), ("up", up)
+        default = jnp.result_type(float)
+        target, eye, up = (in_precision(real_numbers("Camera", *p), default) for p in places)
         _check_view(target, eye, up)
         return cls(_looking(target, eye, up), **angles)
 
@@ -181,10 +190,10 @@ def _check_view(target: jax.Array, eye: jax.Array, up: jax.Array) -> None:
             )
         if not isinstance(a, Tracer) and not np.isfinite(a).all():
             raise ValueError(f"{name} of the camera is {a.tolist()}; it must be finite")
-    if not isinstance(up, Tracer) and not np.any(up):
+    if not isinstance(up, Tracer) and not np.any(np.asarray(up)):
         raise ValueError("up of the camera is zero; give the direction that is upward")
     known = not any(isinstance(a, Tracer) for a in (target, eye))
-    if known and not np.linalg.norm(np.asarray(target - eye)) > 0:
+    if known and not np.linalg.norm(np.asarray(target) - np.asarray(eye)) > 0:
         raise ValueError(f"the camera is at {eye.tolist()} m and looks at this point; move one")
 
 

@@ -206,7 +206,7 @@ class Picture:
         self.size = float(np.ptp(self.points, axis=0).max(initial=0)) or 1.0
         self.camera = camera_for(self.points) if camera is None else camera
         walls = [outline for body, outline, _ in self.outlines if body is None]
-        eye = np.asarray(self.camera.eye, float)
+        eye = np.asarray(self.camera.pose, float)[:3, 3]
         if camera is None and any(encloses(w.vertices, w.faces, eye) for w in walls):
             self.camera = camera_for(np.concatenate((self.points, *around)))
         tensions = [s.tension for s in scene.springs if np.isfinite(s.tension).any()]
@@ -219,7 +219,7 @@ class Picture:
 
     def blank(self, title: str | None = None) -> tuple[Figure, Axes]:
         """A figure with axes of the camera's shape, a bar of tensions and a line of remarks."""
-        ratio = float(self.camera.half_width / self.camera.half_height)
+        ratio = float(self.camera.half_width) / float(self.camera.half_height)
         wide = 8.0 if self.tension is None else 9.2
         canvas = new_figure((wide, 8.0 / ratio + 0.3))
         axes = canvas.subplots()
@@ -261,7 +261,7 @@ class Picture:
         sheet.paint(axes)
 
     def _bodies(self, sheet: Sheet, k: int, opacity: float) -> None:
-        eye = np.asarray(self.camera.eye, float)
+        eye = np.asarray(self.camera.pose, float)[:3, 3]
         poses = dict(zip(self.scene.bodies, self.scene.poses[k], strict=True))
         for body, outline, colour in self.outlines:
             pose = np.eye(4) if body is None else poses[body]

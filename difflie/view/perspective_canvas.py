@@ -116,7 +116,7 @@ class Sheet:
 
     def paint(self, axes: Axes) -> None:
         """Puts all on axes, which get the size of the camera's picture, without ticks."""
-        wide = float(self.camera.half_width / self.camera.half_height)
+        wide = float(self.camera.half_width) / float(self.camera.half_height)
         axes.set_xlim(-wide, wide)
         axes.set_ylim(1, -1)
         axes.set_aspect("equal")
