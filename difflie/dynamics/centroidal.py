@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..spatial import Force
 from ..system.kinematic_tree import Tree
+from ..system.traverse import tree_algorithm
 from .screws import Screws, generalised_columns, screws
 
 
@@ -24,6 +25,7 @@ def mass(tree: Tree) -> Float[Array, ""]:
     return jnp.sum(tree.inertia.mass)
 
 
+@tree_algorithm
 def center_of_mass(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "3"]:
     """The centre of mass (3,) in the world, in m."""
     s = screws(tree, q)

@@ -11,9 +11,11 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..spatial import Inertia, Symmetric
 from ..system.kinematic_tree import Tree
+from ..system.traverse import tree_algorithm
 from .kinematics import body_twist_components, body_world_poses, dof_poses, dof_twists
 
 
+@tree_algorithm
 def kinetic_energy(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
     """sum V . I V / 2 + sum armature v^2 / 2 in J, a scalar."""
     twists, rates = dof_twists(tree, q, v), tree.rates(v)
@@ -21,6 +23,7 @@ def kinetic_energy(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -
     return jnp.sum(bodies + tree.armature * rates * rates) / 2
 
 
+@tree_algorithm
 def potential_energy(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """-sum m g . c in J, a scalar, c in the world; bodies fixed to the world are left out."""
     poses = dof_poses(tree, q)
@@ -28,6 +31,7 @@ def potential_energy(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, ""]:
     return -jnp.sum(tree.gravity.dot(moment))
 
 
+@tree_algorithm
 def total_momentum(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "6"]:
     """(6,) sum Ad_T^-T I V: angular momentum about the world origin (N m s), linear (N s)."""
     momentum = dof_poses(tree, q).force(tree.inertia @ dof_twists(tree, q, v))

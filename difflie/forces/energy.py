@@ -98,6 +98,7 @@ _elastic_energy = jax.jit(spring_energy)
 
 
 @jax.jit
+@tree_algorithm
 def _energy(tree, q, v):
     potential = potential_energy(tree, q) + spring_energy(tree, q)
     return kinetic_energy(tree, q, v), potential

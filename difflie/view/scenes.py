@@ -30,6 +30,7 @@ from ..quantities import Curve, Energy
 from ..system.kinematic_tree import Tree
 from ..system.shown import some
 from ..system.system import System
+from ..system.traverse import in_one
 
 # In kg/m^3, of water: it sizes the balls that stand for masses without inertia.
 _DENSITY = 1000.0
@@ -312,7 +313,7 @@ def _measured(system: System, q: jax.Array, v: jax.Array, impulses: jax.Array | 
             hard={} if impulses is None else _hard_contacts(tree, q, impulses),
         )
 
-    return jax.vmap(at)(q, v, impulses)
+    return jax.vmap(in_one(system.topology, at))(q, v, impulses)
 
 
 def _counted(coupling: Any, taken: set[Any]) -> str:
