@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,18 +17,15 @@ import numpy as np
 import optax
 from rich.markdown import Markdown
 
-from ..dynamics import body_poses
+from ..dynamics import body_poses, momentum
+from ..forces import energy
 from ..integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
-from ..io import examples, load, read_appearance
+from ..io import examples, load
 from ..io.files import write_whole
 from ..io.results import Results, machine
 from ..parameters import Parameters
-from ..simulate import simulate
+from ..simulate import Trajectory, simulate
 from ..system import System
-from ..view.animate import write_picture
-from ..view.drawing import DrawOptions
-from ..view.figures import draw_drift, draw_lines, figure, label, save
-from ..view.scenes import scene
 from .output import check_outputs, console, progress_bars, say, write_results
 
 ROBOT = examples.path("arm7")
@@ -37,6 +34,7 @@ PAYLOAD = (1.5, 0.08)
 """The true payload: mass in kg, height of its centre of mass above the flange in m."""
 
 Progress = Callable[[str, int, int], None]
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +93,7 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
     """
     check_outputs(out, json, "flight.png", "drift.png", "payload.png", "summary.md")
     with progress_bars() as progress:
-        results = run_demo(out, progress)
+        results = run_demo(out, progress, say)
     summary = _summary(results)
     write_whole(out / "summary.md", summary)
     console.print(Markdown(summary))
@@ -103,15 +101,28 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
     write_results(json, results)
 
 
-def run_demo(out: Path, progress: Progress = lambda stage, done, total: None) -> DemoResults:
+def run_demo(
+    out: Path, progress: Progress = lambda stage, done, total: None, tell: Tell = lambda said: None
+) -> DemoResults:
     """Runs all three parts, writes pictures into `out`, returns the results; in double precision.
 
-    progress(stage, done, total) is called as the work goes on.
+    progress(stage, done, total) is called as the work goes on, tell(sentence) with each number as
+    soon as it is there; pictures are drawn after all of them.
     """
     begin = time.perf_counter()
-    drift = _drift(out, progress)
-    gradient = _gradient(progress)
-    payload = _payload(out, progress)
+    drift, flight = _drift(progress, tell)
+    gradient = _gradient(progress, tell)
+    payload, descent = _payload(progress, tell)
+    # Imported here, so that the numbers need not wait for it.
+    from .demo_pictures import draw_descent, draw_drifts, draw_flight
+
+    progress("pictures", 0, 3)
+    draw_flight(out, flight.system, flight.run, ROBOT)
+    progress("pictures", 1, 3)
+    draw_drifts(out, np.asarray(flight.run.t), flight.energy, flight.angular)
+    progress("pictures", 2, 3)
+    draw_descent(out, *descent, PAYLOAD)
+    progress("pictures", 3, 3)
     return DemoResults(
         drift=drift,
         gradient=gradient,
@@ -126,136 +137,137 @@ def arm(**options: Any) -> System:
     return load(ROBOT, **options)
 
 
-def _drift(out: Path, progress: Progress) -> dict[str, DriftRow]:
+class _Flight(NamedTuple):
+    """The last motion in free flight, and the relative drifts (m + 1,) by the name of a method."""
+
+    system: System
+    run: Trajectory
+    energy: dict[str, np.ndarray]
+    angular: dict[str, np.ndarray]
+
+
+def _drift(progress: Progress, tell: Tell) -> tuple[dict[str, DriftRow], _Flight]:
     """The arm in free flight without gravity: the drift of its energy and momentum."""
     methods: tuple[Method, ...] = (SemiImplicitEuler(), RKMK2(), RKMK4())
     system = arm(base="free", gravity=(0.0, 0.0, 0.0))
-    system = system.replace(damping=jnp.zeros_like(system.joints.damping))
-    q0 = system.neutral().at[7:].set(jnp.asarray(START))
-    v0 = jnp.asarray([0.2, 0.1, 0.3, 0.0, 0.0, 0.0, 1.0, -0.5, 0.8, 1.0, -1.0, 0.5, 2.0])
-    energy, angular, rows = {}, {}, {}
-    t = np.zeros(0)
+    system = system.replace(damping=np.zeros(system.joints.damping.shape))
+    q0 = np.array(system.neutral())
+    q0[7:] = START
+    v0 = np.array([0.2, 0.1, 0.3, 0.0, 0.0, 0.0, 1.0, -0.5, 0.8, 1.0, -1.0, 0.5, 2.0])
+    energies, angular, rows, run = {}, {}, {}, None
     for i, method in enumerate(methods):
         progress("integrators", i, len(methods))
         run = simulate(system, q0, v0, dt=5e-3, steps=2000, method=method, save_every=10)
-        t = np.asarray(run.t)
-        total = np.asarray(sum(run.energy(system)))
-        momentum = np.asarray(run.momentum(system))[:, :3]
+        total, moment = map(np.asarray, _conserved(system, run.q, run.v))
         name = type(method).__name__
-        energy[name] = np.abs(total - total[0]) / total[0]
-        angular[name] = np.linalg.norm(momentum - momentum[0], axis=1) / np.linalg.norm(momentum[0])
-        rows[name] = DriftRow(
-            energy=float(energy[name].max()), angular_momentum=float(angular[name].max())
+        energies[name] = np.abs(total - total[0]) / total[0]
+        angular[name] = np.linalg.norm(moment - moment[0], axis=1) / np.linalg.norm(moment[0])
+        row = rows[name] = DriftRow(
+            energy=float(energies[name].max()), angular_momentum=float(angular[name].max())
         )
-        if i == len(methods) - 1:
-            view = scene(system, run, read_appearance(ROBOT, system))
-            write_picture(view, out / "flight.png", shown=DrawOptions(traces=["payload"]))
+        tell(
+            f"{name}, 10 s of free flight: energy changes by {row.energy:.1e}, angular momentum by "
+            f"{row.angular_momentum:.1e}"
+        )
     progress("integrators", len(methods), len(methods))
-    canvas, axes = figure(1, 2, (10.0, 4.0))
-    draw_drift(axes[0, 0], t, energy)
-    label(axes[0, 0], "t [s]", "relative energy drift", "Energy", legend=False)
-    draw_drift(axes[0, 1], t, angular)
-    label(axes[0, 1], "t [s]", "relative momentum drift", "Angular momentum")
-    save(canvas, out / "drift.png")
-    return rows
+    assert run is not None
+    return rows, _Flight(system, run, energies, angular)
 
 
-def _gradient(progress: Progress) -> GradientResults:
+@jax.jit
+def _conserved(system: System, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The energy (m,) and the angular momentum (m, 3) about the origin, of states (m, ...)."""
+    return jax.vmap(lambda q, v: (sum(energy(system, q, v)), momentum(system, q, v)[:3]))(q, v)
+
+
+def _gradient(progress: Progress, tell: Tell) -> GradientResults:
     """The derivatives of the hand's height after half a second by every mass, checked."""
     system = arm()
-    q0, v0 = jnp.asarray(START), jnp.zeros(7)
+    q0, v0 = np.array(START), np.zeros(7)
 
     def height(mass: jax.Array) -> jax.Array:
         run = simulate(system.replace(mass=mass), q0, v0, dt=5e-3, steps=100, save_every=100)
         return body_poses(system, run.q[-1])[-1, 2, 3]
 
-    mass, step = system.bodies.mass, 1e-4
+    mass, step = np.asarray(system.bodies.mass), 1e-4
     progress("gradient", 0, len(mass) + 1)
     value_and_gradient = jax.jit(jax.value_and_grad(height))
     exact = np.asarray(value_and_gradient(mass)[1])
+    largest = float(np.abs(exact).max())
+    tell(f"gradient through 100 steps: up to {largest:.3g} m/kg")
     differences = np.zeros(len(mass))
-    for i in range(len(mass)):
+    for i, along in enumerate(step * np.eye(len(mass))):
         progress("gradient", i + 1, len(mass) + 1)
-        above, below = (value_and_gradient(mass.at[i].add(d))[0] for d in (step, -step))
+        above, below = (float(value_and_gradient(m)[0]) for m in (mass + along, mass - along))
         differences[i] = (above - below) / (2 * step)
     progress("gradient", len(mass) + 1, len(mass) + 1)
     return GradientResults(
-        largest_derivative_m_per_kg=float(np.abs(exact).max()),
-        relative_difference=float(np.abs(exact - differences).max() / np.abs(exact).max()),
+        largest_derivative_m_per_kg=largest,
+        relative_difference=float(np.abs(exact - differences).max()) / largest,
     )
 
 
-def _payload(out: Path, progress: Progress) -> PayloadResults:
+class _Descent(NamedTuple):
+    """Times (m,) in s, measured and found angles (m, 7) in rad, and the estimates (n, 2)."""
+
+    t: np.ndarray
+    measured: np.ndarray
+    found: np.ndarray
+    estimates: np.ndarray
+
+
+def _payload(progress: Progress, tell: Tell) -> tuple[PayloadResults, _Descent]:
     """Identifies a payload's mass and height from a noisy recording, by gradient descent."""
     system, dt, steps, noise, iterations = arm(), 4e-3, 250, 1e-3, 150
     parameters = Parameters(system, ["payload/mass", "payload/com_z"])
-    q0 = jnp.asarray(START)
-    stiffness = jnp.asarray([200.0, 200.0, 150.0, 150.0, 40.0, 40.0, 10.0])
-    damping = jnp.asarray([20.0, 20.0, 15.0, 15.0, 3.0, 3.0, 0.3])
-    rates = jnp.asarray([5.0, 6.0, 4.0, 7.0, 9.0, 8.0, 6.0])
+    q0, v0 = np.array(START), np.zeros(7)
+    stiffness = np.array([200.0, 200.0, 150.0, 150.0, 40.0, 40.0, 10.0])
+    damping = np.array([20.0, 20.0, 15.0, 15.0, 3.0, 3.0, 0.3])
+    rates = np.array([5.0, 6.0, 4.0, 7.0, 9.0, 8.0, 6.0])
 
     def controller(t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
         """Joint springs towards a moving target, which know nothing of the payload."""
         return stiffness * (q0 + 0.2 * jnp.sin(rates * t) - q) - damping * v
 
-    def motion(payload: jax.Array) -> jax.Array:
-        loaded = parameters.with_values(payload)
-        run = simulate(loaded, q0, jnp.zeros(7), dt=dt, steps=steps, control=controller)
-        return run.q
+    scale = np.array([1.0, 0.1])  # so that both unknowns are of order one
 
-    truth = jnp.asarray(PAYLOAD)
-    predict = jax.jit(motion)
-    clean = predict(truth)
-    measured = clean + noise * jax.random.normal(jax.random.key(0), clean.shape)
-    scale = jnp.asarray([1.0, 0.1])  # so that both unknowns are of order one
-
-    def loss(x: jax.Array) -> jax.Array:
-        return jnp.mean((motion(x * scale) - measured) ** 2) / noise**2
+    def loss(x: jax.Array, measured: jax.Array) -> tuple[jax.Array, jax.Array]:
+        loaded = parameters.with_values(x * scale)
+        q = simulate(loaded, q0, v0, dt=dt, steps=steps, control=controller).q
+        return jnp.mean((q - measured) ** 2) / noise**2, q
 
     optimizer = optax.adam(optax.cosine_decay_schedule(0.1, iterations))
 
     @jax.jit
-    def descend(x: jax.Array, state: Any) -> tuple[Any, Any, jax.Array]:
-        value, gradient = jax.value_and_grad(loss)(x)
+    def descend(x: Any, state: Any, measured: Any) -> tuple[Any, Any, jax.Array]:
+        """The next unknowns, the state of the optimizer, and the angles (m, 7) before."""
+        (_, q), gradient = jax.value_and_grad(loss, has_aux=True)(x, measured)
         change, state = optimizer.update(gradient, state)
-        return optax.apply_updates(x, change), state, value
+        return optax.apply_updates(x, change), state, q
 
-    x = jnp.asarray([0.1, 0.0])
-    state = optimizer.init(x)
-    history = []
+    progress("payload", 0, iterations)
+    x, truth = np.array([0.1, 0.0]), np.array(PAYLOAD)
+    state = jax.jit(optimizer.init)(x)
+    clean = np.asarray(descend(truth / scale, state, np.zeros((steps + 1, 7)))[2])
+    measured = clean + noise * np.random.default_rng(0).normal(size=clean.shape)
+    estimates = []
     for i in range(iterations):
         progress("payload", i, iterations)
-        history.append(np.asarray([*(x * scale), 0.0]))
-        x, state, value = descend(x, state)
-        history[-1][2] = value
+        estimates.append(np.asarray(x) * scale)
+        x, state, _ = descend(x, state, measured)
+    fitted = np.asarray(descend(x, state, measured)[2])
     progress("payload", iterations, iterations)
-    found = x * scale
-    t = dt * np.arange(steps + 1)
-    _draw_payload(out, t, measured, predict(found), np.asarray(history))
-    mass, height = (float(x) for x in found)
-    return PayloadResults(
+    found = np.asarray(x) * scale
+    mass, height = map(float, found)
+    tell(f"payload: {mass:.4f} kg found, {PAYLOAD[0]:.4f} kg true")
+    results = PayloadResults(
         true=PayloadNumbers(mass_kg=PAYLOAD[0], height_m=PAYLOAD[1]),
         found=PayloadNumbers(mass_kg=mass, height_m=height),
-        relative_error=float(jnp.max(jnp.abs(found - truth) / truth)),
+        relative_error=float(np.max(np.abs(found - truth) / truth)),
         noise_rad=noise,
         iterations=iterations,
     )
-
-
-def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarray) -> None:
-    canvas, axes = figure(1, 3, (13.0, 4.0))
-    left, *others = axes[0]
-    joints = [1, 3, 5]
-    draw_lines(left, t, np.asarray(fitted)[:, joints], [f"joint {j + 1}" for j in joints])
-    left.plot(t[::4], np.asarray(measured)[::4, joints], ".", color="#222222", markersize=2)
-    label(left, "t [s]", "q [rad]", "Measured (dots) and found (lines)")
-    for a, estimates, true, what in zip(
-        others, history.T, PAYLOAD, ("mass [kg]", "height [m]"), strict=False
-    ):
-        a.plot(estimates, label="estimate")
-        a.axhline(true, color="#222222", linewidth=0.8, linestyle=":", label="truth")
-        label(a, "iteration", what, "Gradient descent")
-    save(canvas, out / "payload.png")
+    return results, _Descent(dt * np.arange(steps + 1), measured, fitted, np.array(estimates))
 
 
 def _summary(results: DemoResults) -> str:

@@ -6,7 +6,7 @@ import pytest
 from trees import zoo
 
 import difflie as dl
-from difflie.cli.demo import _draw_payload
+from difflie.cli.demo_pictures import draw_descent
 from difflie.quantities import Curve
 from difflie.view import plots
 
@@ -71,6 +71,7 @@ def test_every_joint_has_labels():
 
 def test_the_payloads_mass_and_height_have_axes_of_their_own(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("difflie.cli.demo.save", lambda canvas, path: drawn.append(canvas))
-    _draw_payload(tmp_path, np.arange(3), np.zeros((3, 7)), np.zeros((3, 7)), np.zeros((3, 3)))
+    monkeypatch.setattr("difflie.cli.demo_pictures.save", lambda canvas, path: drawn.append(canvas))
+    angles = np.zeros((3, 7))
+    draw_descent(tmp_path, np.arange(3), angles, angles, np.zeros((3, 2)), (1.0, 0.1))
     assert [a.get_ylabel() for a in drawn[0].axes] == ["q [rad]", "mass [kg]", "height [m]"]
