@@ -8,13 +8,15 @@ what a call computes,
 that is made of.
 `cpu/` prints programs as LLVM IR, compiles and calls them; `gpu/` does so with CUDA C.
 `fingerprint.py` and `disk_cache.py` cache code between processes; `closures.py` sees what users
-change. `strict_user_code.py` tells what users wrote from what this package did. Names of jax that
-may change with any version stand in `private.py`.
+change. `strict_user_code.py` tells what users wrote from what this package did. `collector.py`
+switches Python's garbage collector off while programs are made. Names of jax that may change with
+any version stand in `private.py`.
 """
 
 from .closures import Watched as Watched
 from .closures import code_of as code_of
 from .closures import watched as watched
+from .collector import collector_off as collector_off
 from .fingerprint import digest as digest
 from .jaxprs import without_closure as without_closure
 from .kernel import kernel as kernel

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .attempts import available
+from .collector import collector_off
 from .deferred_calls import marked
 from .jaxprs import contains, has_keys, with_traced_constants
 from .loop import LONGEST_INSIDE, Loop
@@ -55,7 +56,7 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
         arrays = [leaves[i] for i in places]
         if within.value:
             return marked(on_arrays)(*arrays)
-        with untracked(), within(True):
+        with collector_off(), untracked(), within(True):
             closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*map(_alone, arrays))
         if _only_ordinary(closed):
             return f(*args)
@@ -98,7 +99,7 @@ def scan(
     if within.value and length <= LONGEST_INSIDE:
         end, outs = _ordinary_scan(body, begin, row_leaves, length, reverse, every)
         return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
-    with untracked(), within(True):
+    with collector_off(), untracked(), within(True):
         closed = jax.make_jaxpr(body)([*map(_alone, begin)], row)
     if _only_ordinary(closed) or not available():
         f, start = _varying_state(f, start, [*begin, *row_leaves, *closed.consts])

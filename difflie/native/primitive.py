@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from . import loop_derivatives
 from .attempts import available
+from .collector import collector_off
 from .cpu import vectorized_loop
 from .gpu import launch
 from .jaxprs import with_traced_constants
@@ -128,7 +129,8 @@ def _one_after_the_other(
 ) -> tuple[list[Any], list[Any]]:
     """The results and their tangents; the second loop is linear in the directions."""
     n, m, outs = loop.consts, loop.consts + loop.carry, len(active_results)
-    saving, tangents = loop_derivatives.jvp(loop, active, active_results)
+    with collector_off():
+        saving, tangents = loop_derivatives.jvp(loop, active, active_results)
     tangents, _, needed = loop_derivatives.needed(tangents, [True] * len(tangents.body.out_avals))
     # Of the states at the start of the iterations, those that tangents need are saved.
     first = n + sum(active[:m])
@@ -162,7 +164,8 @@ def forward_only_jvp(
     middle = own + moved
     end = middle + len(active_results) - own
     wanted = [own <= i < middle or i >= end for i in range(end + sum(active_results) - moved)]
-    both = loop_derivatives.with_tangents(loop, active, active_results)
+    with collector_off():
+        both = loop_derivatives.with_tangents(loop, active, active_results)
     reduced, left, keep = loop_derivatives.needed(both, wanted)
     read = _some([x if k else None for x, k in zip(arguments, keep, strict=True)])
     results = iter(_bound(reduced, batch, read))
@@ -186,7 +189,8 @@ def _transpose(
     places = [i for i, k in enumerate(keep) if k]
     inputs = [(args[i], batched_args[i] if batched_args else False) for i in places]
     linear = [is_undefined_primal(x) for x, _ in inputs]
-    back = loop_derivatives.transposed(loop, linear)
+    with collector_off():
+        back = loop_derivatives.transposed(loop, linear)
     lead = () if batch is None else (batch,)
     batched = batch is not None
     on = [(instantiate_zeros(c), batched) for c, u in zip(cotangents, left, strict=True) if u]
@@ -315,7 +319,8 @@ def _lowering(machine: ModuleType, **more: Any) -> Callable[..., Any]:
             options = (params[name] for name in ("loop", "batch", "batched_args"))
             results = None
             if available():
-                results = machine.compiled(context, args, *options, **more)
+                with collector_off():
+                    results = machine.compiled(context, args, *options, **more)
             return results or ordinary(context, *args, **params)
 
         return lower

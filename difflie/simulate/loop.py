@@ -94,6 +94,7 @@ def trajectory(
 
 
 @eqx.filter_jit
+@native.collector_off()
 def _at_once(run: Run, error: jax.Array, steps: int, save_every: int) -> Trajectory:
     """The same as one program, compiled for each topology, method, length and input function."""
     run.check()
@@ -237,6 +238,7 @@ def _some(rows: Any, first: int, shape: tuple[int, int]) -> Any:
 
 
 @eqx.filter_jit
+@native.collector_off()
 def _started(run: Run, rows: Any, save_every: int) -> tuple[LoopState, Any]:
     run.check()
     _, q0, v0, _ = run.start
@@ -244,12 +246,14 @@ def _started(run: Run, rows: Any, save_every: int) -> tuple[LoopState, Any]:
 
 
 @eqx.filter_jit
+@native.collector_off()
 def _continued(run: Run, state: LoopState, rows: Any, shape: tuple[int, int]) -> Any:
     """The state of the loop after a piece, and what is saved of it."""
     return run.how[2].loop(run.time_steps(), state, rows, shape)
 
 
 @eqx.filter_jit
+@native.collector_off()
 def _ended(
     run: Run, rows: Any, end: LoopState, saved: Any, save_every: int, error: jax.Array
 ) -> Trajectory:
