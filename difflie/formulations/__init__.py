@@ -6,7 +6,7 @@ from typing import Any
 
 from ..constraints.friction import with_friction
 from ..constraints.stabilisation import Stabilisation
-from ..constraints.unilateral import unilateral
+from ..constraints.unilateral import Unilateral
 from ..integrators import Method
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -84,7 +84,7 @@ def _offered(method: Method) -> list[type[Formulation]]:
 def _parts(system: System) -> dict[str, list[Any]]:
     """The parts of a system that not every formulation supports."""
     return {
-        "contacts": list(unilateral(system).constraints),
+        "contacts": [c for c in system.constraints if isinstance(c, Unilateral)],
         "joint friction": [c for _, c in with_friction(system)],
         "constraints": list(system.constraints),
     }

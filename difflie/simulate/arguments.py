@@ -14,7 +14,7 @@ from ..integrators import Method, by_name
 from ..quantities.reductions import Reduction
 from ..system.durations import step_count
 from ..system.system import System
-from ..system.validation import check_shape, format_value, in_precision, real_numbers
+from ..system.validation import as_array, check_shape, format_value, in_precision, real_numbers
 from .adjoint import Adjoint, Reversible
 
 
@@ -29,11 +29,12 @@ def chosen_method(method: Any) -> Method:
 
 def checked_dt(caller: str, dt: Any, dtype: Any) -> jax.Array:
     """The length of a step () in s. Raises ValueError or TypeError for an invalid one."""
-    dt = real_numbers(caller, "dt", dt)
-    check_shape(caller, "dt", dt.shape, ())
+    if not isinstance(dt, float):
+        dt = real_numbers(caller, "dt", dt)
+        check_shape(caller, "dt", dt.shape, ())
     if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
         raise ValueError(f"{caller}: dt is {dt}; it must be positive and finite (s)")
-    return in_precision(dt, dtype)
+    return as_array(np.asarray(dt, dtype)) if isinstance(dt, float) else in_precision(dt, dtype)
 
 
 # Steps are counted in 32 bits; the largest number means never.

@@ -166,7 +166,8 @@ def warn_of(made: Resolution | None, caller: str) -> None:
 
 def _sentences(made: Resolution) -> Sequence[str]:
     """Those of the first of a batch that has any."""
-    good = np.asarray(made.good)
+    # On the host, since operations of jax on single numbers take long.
+    good = np.asarray(jax.tree.map(np.asarray, made).good)
     if good.all():
         return ()
     place = tuple(int(i[0]) for i in np.nonzero(~np.atleast_1d(good)))[: good.ndim]

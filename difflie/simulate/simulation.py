@@ -9,6 +9,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from numpy.typing import ArrayLike
 
 from ..constraints import Projection, Stabilisation, start_error
@@ -16,6 +18,7 @@ from ..formulations import formulation_of
 from ..integrators import RKMK4, Method
 from ..quantities.reductions import Reduction
 from ..system.arguments import check_system, checked_arrays
+from ..system.frozen import is_frozen
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import users_code, watched
@@ -32,7 +35,7 @@ from .free_flight_check import flies
 from .inputs import Input, Sampled, check_clock, finer_input, sampled_input
 from .loop import Run, trajectory
 from .resolution import may_exceed, warn_of
-from .trajectory import Trajectory
+from .trajectory import Trajectory, repeated_by
 
 _PROJECTION = Projection()
 
@@ -110,13 +113,39 @@ def simulate(
     dt, steps, save_every = checked_times(system, dt, steps, duration, save_every)
     check_memory(system, steps // save_every, control is not None)
     inputs = _inputs(system, control, wrench, dt, steps)
-    events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
-    start, how = (Tree.of(system), q0, v0, dt), (kind, method, adjoint, stabilisation)
+    events = () if until is None else events_of(system, until, (jnp.zeros_like(dt), q0, v0))
+    start, how = (_tree(system, dt), q0, v0, dt), (kind, method, adjoint, stabilisation)
     run = _run(start, *inputs, events, checked_reductions(reductions, adjoint), how)
-    made = trajectory(run, start_error(run.start[0].carried(), q0, v0), steps, save_every, progress)
+    made = trajectory(run, _start_error(run), steps, save_every, progress)
     warn_of(made.result.resolution, "simulate")
     finer = functools.partial(_finer, system, run, steps, save_every)
-    return replace(made, refinement=Refinement(finer, method.order, method.name))
+    return repeated_by(made, Refinement(finer, method.order, method.name))
+
+
+def _tree(system: System, dt: jax.Array) -> Tree:
+    """The tree of a system, made once for one whose numbers are known and cannot change."""
+    if isinstance(dt, Tracer) or is_frozen(system):
+        return Tree.of(system)
+    known = vars(system).get(_KNOWN)
+    if known is None:
+        known = Tree.of(system)
+        leaves = jax.tree.leaves(known)
+        if all(isinstance(a, jax.Array) and not isinstance(a, Tracer) for a in leaves):
+            object.__setattr__(system, _KNOWN, known)
+    return known
+
+
+# The attribute of a system with its tree. Copies with other numbers have none.
+_KNOWN = "_tree_of_simulate"
+
+
+def _start_error(run: Run) -> ArrayLike:
+    """The error of the start, see `start_error`; states without constraints have been checked."""
+    tree, q0, v0, _ = run.start
+    leaves = jax.tree.leaves((tree.system, q0, v0))
+    if tree.constraints or any(isinstance(a, Tracer) for a in leaves):
+        return start_error(tree.carried(), q0, v0)
+    return np.zeros((), q0.dtype)
 
 
 def _remembering(system: System, control: Input) -> list[Any]:

@@ -282,6 +282,13 @@ class Trajectory(eqx.Module):
         return trajectory_html(self)
 
 
+def repeated_by(run: Trajectory, refinement: Refinement) -> Trajectory:
+    """The same run with another `refinement`, without the checks of a constructor."""
+    made = object.__new__(Trajectory)
+    vars(made).update(vars(run) | {"refinement": refinement})
+    return made
+
+
 @eqx.filter_jit
 def _between(
     trajectory: Trajectory, times: Float[Array, " n"]

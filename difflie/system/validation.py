@@ -131,6 +131,8 @@ def in_precision(array: jax.Array, dtype: Any) -> jax.Array:
 
 def real_numbers(where: str, name: str, value: Any) -> jax.Array:
     """The value as an array of any shape. Raises TypeError if it is not real numbers."""
+    if isinstance(value, jax.Array) and value.dtype.kind == "f":
+        return value
     plain = isinstance(value, (*_PLAIN, np.ndarray, np.generic, list, tuple))
     try:
         array = as_array(value) if plain and not is_traced(value) else jnp.asarray(value)

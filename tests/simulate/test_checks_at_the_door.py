@@ -1,6 +1,7 @@
 """What `simulate` and `step` are given is checked once, where it comes in."""
 
 import collections
+import pickle
 import sys
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 from pendulums import pendulum
 
 import difflie as dl
+from difflie.system.kinematic_tree import Tree
 
 PENDULUM = pendulum(damping=0.1)
 ONCE = "check_system", "formulation_of", "check_functions", "tree_numbers", "events_of"
@@ -86,3 +88,24 @@ def test_errors_within_functions_of_users_stay():
     link = dl.Body(name="a", joint=dl.Revolute(), mass=1.0, com=(0, 0.5, 0))
     with pytest.raises(TypeError, match=r"unsupported operand|not a valid"):
         dl.simulate(dl.chain([link]), [0.0], [0.0], dt=1e-3, steps=2, control=control)
+
+
+def test_the_tree_of_a_system_is_made_once(monkeypatch):
+    """A second call makes no tree; a copy with another number, and a traced one, get their own."""
+    ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
+    made = []
+    of = Tree.of
+    monkeypatch.setattr(
+        Tree, "of", staticmethod(lambda system: (made.append(system), of(system))[1])
+    )
+
+    def end(system, q0=(1.0,)):
+        return dl.simulate(system, q0, [0.0], dt=0.01, steps=3, control=[4.0]).v[-1, 0]
+
+    first, count = end(ball), len(made)
+    assert end(ball) == first and len(made) == count
+    heavy = ball.replace(mass=[4.0])
+    assert end(heavy) != first and end(ball) == first
+    slope = jax.grad(lambda mass: end(ball.replace(mass=mass)))(ball.bodies.mass)
+    assert slope[0] == pytest.approx(-4.0 / 2.0**2 * 0.03)
+    assert end(pickle.loads(pickle.dumps(ball))) == first
