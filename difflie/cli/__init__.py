@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import contextvars
 import importlib
+import os
 import shlex
 import sys
 import warnings
@@ -61,6 +62,9 @@ def _command(name: str, arguments: Sequence[str]) -> Callable[..., None]:
 
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_logging_level", "CRITICAL")  # no alarms of the compiler
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        # Where there is a folder for compiled programs: those of a command are short and many.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
     COMMAND.set(shlex.join(("difflie", *arguments)))
     return getattr(importlib.import_module(f".{name}", __name__), name)
 
