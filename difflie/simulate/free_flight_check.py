@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -82,7 +84,9 @@ def flight(
     tree, q, v, time, dt = jax.lax.stop_gradient((tree, q, v, time, dt))
     turning = np.stack([at[:3] for base in bases(tree.topology) for at in base.velocities])
     turn = dt * jnp.sqrt(jnp.max(jnp.sum(v[:, turning] ** 2, axis=2)))
-    (P, L, force, moment, about), after = (_momenta(tree, q[i], v[i]) for i in (0, -1))
+    ends = np.array([0, -1])
+    both = jax.vmap(functools.partial(_momenta, tree))(q[ends], v[ends])
+    (P, L, force, moment, about), after = ([a[i] for a in both] for i in (0, 1))
     right = P + time * jnp.sum(tree.inertia.mass) * tree.system.gravity
     # Where all of it is zero but for rounding, or the parts cancel, it has no size of its own.
     small = float(jnp.finfo(q.dtype).eps) ** 0.5 * jnp.maximum(about, after[4])
@@ -93,7 +97,7 @@ def flight(
         _norm(after[1] - L) / jnp.where(angular > 0, angular, 1),
     )
     at_bases = np.concatenate([base.velocities.ravel() for base in bases(tree.topology)])
-    outer = jnp.stack([passive(tree, q[i], v[i])[at_bases] for i in (0, -1)])
+    outer = jax.vmap(functools.partial(passive, tree))(q[ends], v[ends])[:, at_bases]
     change = jnp.where(jnp.any(outer != 0), 0, change / jnp.maximum(time, 1))
     return Flight(change, jnp.zeros_like(turn) if isinstance(method, EmbeddedMuntheKaas) else turn)
 
