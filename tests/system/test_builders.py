@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie.system.validation import as_array
 
 BOX = {"mass": 1.0, "inertia": np.diag([0.1, 0.2, 0.25])}
 
@@ -314,3 +315,15 @@ def test_degrees_are_warned_of_once():
         dl.chain([body("a", joint=dl.Revolute(lower=-6.0, upper=12.0))])
         dl.chain([body("a", joint=dl.Revolute(lower=-1e16, upper=1e16))])
         dl.chain([body("a", joint=dl.Prismatic(lower=-90.0, upper=90.0))])
+
+
+@pytest.mark.parametrize("size", [3, 64])
+def test_arrays_of_users_are_copied(size):
+    """What a user writes into an array later changes no system, however it is aligned."""
+    memory = np.zeros(size + 8)
+    start = -memory.ctypes.data % 64 // 8
+    given = memory[start : start + size]
+    given[:] = 1.0
+    made = as_array(given)
+    given[:] = 2.0
+    assert np.all(np.asarray(made) == 1.0)
