@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from rich.markdown import Markdown
 
 from ..dynamics import body_poses, momentum
 from ..forces import energy
@@ -94,6 +92,8 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
     check_outputs(out, json, "flight.png", "drift.png", "payload.png", "summary.md")
     with progress_bars() as progress:
         results = run_demo(out, progress, say)
+    from rich.markdown import Markdown
+
     summary = _summary(results)
     write_whole(out / "summary.md", summary)
     console.print(Markdown(summary))
@@ -177,7 +177,12 @@ def _drift(progress: Progress, tell: Tell) -> tuple[dict[str, DriftRow], _Flight
 @jax.jit
 def _conserved(system: System, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The energy (m,) and the angular momentum (m, 3) about the origin, of states (m, ...)."""
-    return jax.vmap(lambda q, v: (sum(energy(system, q, v)), momentum(system, q, v)[:3]))(q, v)
+
+    def at(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        kinetic, potential = energy(system, q, v)
+        return kinetic + potential, momentum(system, q, v)[:3]
+
+    return jax.vmap(at)(q, v)
 
 
 def _gradient(progress: Progress, tell: Tell) -> GradientResults:
@@ -218,6 +223,8 @@ class _Descent(NamedTuple):
 
 def _payload(progress: Progress, tell: Tell) -> tuple[PayloadResults, _Descent]:
     """Identifies a payload's mass and height from a noisy recording, by gradient descent."""
+    import optax
+
     system, dt, steps, noise, iterations = arm(), 4e-3, 250, 1e-3, 150
     parameters = Parameters(system, ["payload/mass", "payload/com_z"])
     q0, v0 = np.array(START), np.zeros(7)
@@ -225,7 +232,7 @@ def _payload(progress: Progress, tell: Tell) -> tuple[PayloadResults, _Descent]:
     damping = np.array([20.0, 20.0, 15.0, 15.0, 3.0, 3.0, 0.3])
     rates = np.array([5.0, 6.0, 4.0, 7.0, 9.0, 8.0, 6.0])
 
-    def controller(t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
+    def controller(t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
         """Joint springs towards a moving target, which know nothing of the payload."""
         return stiffness * (q0 + 0.2 * jnp.sin(rates * t) - q) - damping * v
 

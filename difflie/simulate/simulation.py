@@ -139,7 +139,7 @@ def _tree(system: System, dt: jax.Array) -> Tree:
 _KNOWN = "_tree_of_simulate"
 
 
-def _start_error(run: Run) -> ArrayLike:
+def _start_error(run: Run) -> Any:
     """The error of the start, see `start_error`; states without constraints have been checked."""
     tree, q0, v0, _ = run.start
     leaves = jax.tree.leaves((tree.system, q0, v0))

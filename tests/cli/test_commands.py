@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -324,9 +325,19 @@ for k in range(20):
     subprocess.run([sys.executable, "-c", program], check=True, timeout=900, capture_output=True)
 
 
-def test_demo(tmp_path):
-    figures = tmp_path / "figures.json"
+def test_demo(tmp_path, capsys):
+    """Its numbers, shown as they come, and that few programs are compiled for them."""
+    figures, compiled = tmp_path / "figures.json", []
+
+    def note(event, seconds, **about):
+        if event.endswith("backend_compile_duration"):
+            compiled.append(about)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
     assert call("demo", "--out", tmp_path / "demo", "--json", figures) == 0
+    assert len(compiled) <= 20
+    said = capsys.readouterr().out
+    assert said.index("SemiImplicitEuler, 10 s") < said.index("payload: ") < said.index("1. Motion")
     for name in ("flight.png", "drift.png", "payload.png", "summary.md"):
         assert (tmp_path / "demo" / name).is_file()
     numbers = json.loads(figures.read_text())
