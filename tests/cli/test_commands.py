@@ -334,7 +334,10 @@ def test_demo(tmp_path, capsys):
             compiled.append(about)
 
     jax.monitoring.register_event_duration_secs_listener(note)
-    assert call("demo", "--out", tmp_path / "demo", "--json", figures) == 0
+    try:
+        assert call("demo", "--out", tmp_path / "demo", "--json", figures) == 0
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
     assert len(compiled) <= 20
     said = capsys.readouterr().out
     assert said.index("SemiImplicitEuler, 10 s") < said.index("payload: ") < said.index("1. Motion")
