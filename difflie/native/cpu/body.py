@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 
-from ..program import COMPARE, Instructions, Unsupported
-from .elementary import NAMES, symbol
+from ..program import ELEMENTARY, OPERATIONS, Instructions, Unsupported
+from .elementary import symbol
 from .module import Module, Place
 from .types import TYPE, bytes_of, in_memory, literal, type_of
-
-_WHOLE = {x: x for x in ("add", "sub", "mul", "and", "or", "xor")}
-# By the first letter of the type: what is one instruction with two operands.
-_SIMPLE = {
-    "f": {x: f"f{x} contract" for x in ("add", "sub", "mul", "div")},
-    "i": _WHOLE | {"div": "sdiv", "rem": "srem"},
-    "u": _WHOLE | {"div": "udiv", "rem": "urem"},
-    "b": _WHOLE | {"max": "or", "min": "and"},
-}
-_INTRINSIC = {
-    "abs": "fabs",
-    "ceil": "ceil",
-    "floor": "floor",
-    "round": "roundeven",
-    "sqrt": "sqrt",
-}
 
 
 class Body:
@@ -89,12 +74,11 @@ class Body:
         program = self.program
         operation, operands, kind = program.operations[k], program.operands[k], program.types[k]
         xs = [self.value(x, lanes) for x in operands]
-        simple = _SIMPLE[kind[0]].get(operation)
-        if simple is not None:
-            self.values[k] = self.op(f"{simple} {type_of(kind, lanes)} {xs[0]}, {xs[1]}")
+        source = program.types[operands[-1]]
+        if operation == "convert":
+            self.values[k] = self._convert(xs[0], source, kind, lanes)
         else:
-            source = program.types[operands[-1]]
-            self.values[k] = self._other(operation, xs, source, kind, lanes)
+            self.values[k] = self._printed(operation, xs, source, kind, lanes)
         self.lanes_of[k] = lanes
 
     def sine_and_cosine(self, sine: int, cosine: int, lanes: int) -> None:
@@ -108,71 +92,47 @@ class Body:
             self.values[y] = self.op(f"extractvalue {{{t}, {t}}} {both}, {place}")
             self.lanes_of[y] = lanes
 
-    def _other(self, operation: str, xs: Sequence[str], source: str, kind: str, lanes: int) -> str:
-        """An operation on operands, the last one of type `source`."""
-        t, b = type_of(kind, lanes), type_of("b1", lanes)
-        x, is_float = xs[0], kind[0] == "f"
-        if operation == "select":
-            # A choice between values that are loaded would be looked through again and again.
-            yes, no = (self.op(f"freeze {t} {y}") for y in xs[1:])
-            return self.op(f"select {b} {x}, {t} {yes}, {t} {no}")
-        if operation in COMPARE:
-            return self._compare(operation, source, lanes, *xs)
-        if operation == "convert":
-            return self._convert(x, source, kind, lanes)
-        if operation == "neg":
-            return self.op(f"fneg {t} {x}") if is_float else self._opposite(x, kind, lanes)
-        if operation == "not":
-            return self.op(f"xor {t} {x}, {literal(1 if kind == 'b1' else -1, kind, lanes)}")
-        if operation in ("max", "min"):
-            best = self._compare("gt" if operation == "max" else "lt", kind, lanes, *xs)
-            if is_float:
-                # What is not a number is the result.
-                nan = self.op(f"fcmp uno {t} {x}, {x}")
-                best = self.op(f"or {b} {best}, {nan}")
-            return self.op(f"select {b} {best}, {t} {x}, {t} {xs[1]}")
-        if operation == "sign":
-            zero = literal(0, kind, lanes)
-            up, down = (self._compare(c, kind, lanes, x, zero) for c in ("gt", "lt"))
-            result = self.op(f"select {b} {down}, {t} {literal(-1, kind, lanes)}, {t} {x}")
-            return self.op(f"select {b} {up}, {t} {literal(1, kind, lanes)}, {t} {result}")
-        if is_float and operation in _INTRINSIC:
-            suffix = kind if lanes == 1 else f"v{lanes}{kind}"
-            return self._called(f"@llvm.{_INTRINSIC[operation]}.{suffix}", t, t, x)
-        if is_float and operation in NAMES:
-            self.module.elementary.add((operation, kind, lanes))
-            operands = ", ".join(f"{t} {y}" for y in xs)
-            return self.op(f"call {t} {symbol(operation, kind, lanes)}({operands})")
-        if kind[0] == "i" and operation == "abs":
-            opposite = self._opposite(x, kind, lanes)
-            below = self._compare("lt", kind, lanes, x, literal(0, kind, lanes))
-            return self.op(f"select {b} {below}, {t} {opposite}, {t} {x}")
-        raise Unsupported(f"{operation} of {kind}")
+    def _printed(self, name: str, xs: Sequence[str], source: str, kind: str, lanes: int) -> str:
+        """An operation as `program.operations` describes it, the last operand of type `source`."""
+        operation = OPERATIONS.get(name)
+        of = source if operation and operation.compares else kind
+        form = operation.llvm.get(of[0]) if operation else None
+        if form is None:
+            raise Unsupported(f"{name} of {of}")
+        t = type_of(of, lanes)
+        if form == ELEMENTARY:
+            self.module.elementary.add((name, of, lanes))
+            operands = ", ".join(f"{t} {x}" for x in xs)
+            return self.op(f"call {t} {symbol(name, of, lanes)}({operands})")
+        words = {**_words(of, lanes), **dict(zip("xyz", xs, strict=False))}
+        *steps, last = form.split("; ")
+        for step in steps:
+            result, instruction = step.split(" := ")
+            words[result] = self._step(instruction, words, of, lanes)
+        return self._step(last, words, of, lanes)
 
-    def _opposite(self, x: str, kind: str, lanes: int) -> str:
-        return self.op(f"sub {type_of(kind, lanes)} {literal(0, kind, lanes)}, {x}")
+    def _step(self, text: str, words: Mapping[str, str], kind: str, lanes: int) -> str:
+        """One instruction of a form."""
+        if text[0] != "@":
+            return self.op(text.format_map(words))
+        name, *operands = text.replace(",", "").split()
+        t, xs = type_of(kind, lanes), [x.format_map(words) for x in operands]
+        return self._called(f"{name}.{suffix(kind, lanes)}", t, t, *xs)
 
-    def _called(self, name: str, result: str, source: str, x: str) -> str:
-        """An intrinsic function of one operand."""
-        self.module.declared.add(f"declare {result} {name}({source})")
-        return self.op(f"call {result} {name}({source} {x})")
-
-    def _compare(self, name: str, kind: str, lanes: int, x: str, y: str) -> str:
-        t = type_of(kind, lanes)
-        if kind[0] == "f":
-            return self.op(f"fcmp {'u' if name == 'ne' else 'o'}{name} {t} {x}, {y}")
-        sign = "" if name in ("eq", "ne") else "s" if kind[0] == "i" else "u"
-        return self.op(f"icmp {sign}{name} {t} {x}, {y}")
+    def _called(self, name: str, result: str, source: str, *xs: str) -> str:
+        """An intrinsic function."""
+        self.module.declared.add(f"declare {result} {name}({', '.join([source] * len(xs))})")
+        return self.op(f"call {result} {name}({', '.join(f'{source} {x}' for x in xs)})")
 
     def _convert(self, x: str, source: str, kind: str, lanes: int) -> str:
         s, t = type_of(source, lanes), type_of(kind, lanes)
         if kind == "b1":
-            return self._compare("ne", source, lanes, x, literal(0, source, lanes))
+            return self._printed("ne", [x, literal(0, source, lanes)], source, kind, lanes)
         if source[0] == "f" and kind[0] == "f":
             return self.op(f"{'fpext' if kind == 'f64' else 'fptrunc'} {s} {x} to {t}")
         if source[0] == "f":
             sign = "s" if kind[0] == "i" else "u"
-            a, b = (c if lanes == 1 else f"v{lanes}{c}" for c in (TYPE[kind], source))
+            a, b = suffix(TYPE[kind], lanes), suffix(source, lanes)
             return self._called(f"@llvm.fpto{sign}i.sat.{a}.{b}", t, s, x)
         if kind[0] == "f":
             return self.op(f"{'si' if source[0] == 'i' else 'ui'}tofp {s} {x} to {t}")
@@ -180,3 +140,16 @@ class Body:
         if source == "b1" or narrow < wide:
             return self.op(f"{'sext' if source[0] == 'i' else 'zext'} {s} {x} to {t}")
         return x if narrow == wide else self.op(f"trunc {s} {x} to {t}")
+
+
+def suffix(kind: str, lanes: int) -> str:
+    """What the names of intrinsic functions of a type end in."""
+    return kind if lanes == 1 else f"v{lanes}{kind}"
+
+
+@functools.cache
+def _words(kind: str, lanes: int) -> dict[str, str]:
+    """What forms name besides operands."""
+    numbers = {"zero": 0, "one": 1, "minus": -1}
+    known = {name: literal(x, kind, lanes) for name, x in numbers.items()}
+    return {"t": type_of(kind, lanes), "b": type_of("b1", lanes), **known}

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..program import ELEMENTARY, OPERATIONS
 from .types import TYPE, literal, type_of
 
 HALF_PI = Fraction("1.570796326794896619231321691639751442098584699687552910487472296153908203")
@@ -92,8 +93,6 @@ FORMATS = {
 
 
 PURE = "nounwind willreturn memory(none)"
-# Functions of libm by another name than jax has for them.
-_LIBM = {"rem": "fmod"}
 
 
 def _operator(float_name: str, integer_name: str = "", result: str = "") -> Any:
@@ -204,7 +203,7 @@ class Function:
     def libm(self, name: str, *xs: Value) -> Value:
         """A function of libm, called for one lane after the other."""
         t, one = self.type("f"), TYPE[self.form.name]
-        name = _LIBM.get(name, name) + ("f" if self.form.name == "f32" else "")
+        name = OPERATIONS[name].libm + ("f" if self.form.name == "f32" else "")
         self.declared.add(f"declare {one} @{name}({', '.join([one] * len(xs))}) {PURE}")
 
         def called(xs: Sequence[Value]) -> Value:
@@ -367,10 +366,8 @@ _WRITTEN: dict[str, Callable[[Function, Value], Value]] = {
 # the functions of libm that replace the results of arguments far out
 _PERIODIC = {"sin": ("sin",), "cos": ("cos",), "tan": ("tan",), "sincos": ("sin", "cos")}
 NAMES: dict[str, int] = {
-    **dict.fromkeys((*_WRITTEN, *_PERIODIC), 1),
-    **dict.fromkeys(("exp2", "expm1", "log", "log1p", "sinh", "cosh", "asin", "acos", "atan"), 1),
-    **dict.fromkeys(("asinh", "acosh", "atanh", "cbrt", "erf", "erfc"), 1),
-    **dict.fromkeys(("pow", "atan2", "rem"), 2),
+    **{x.name: x.operands for x in OPERATIONS.values() if x.llvm.get("f") == ELEMENTARY},
+    "sincos": 1,
 }
 """The functions that there are, and how many operands they have."""
 

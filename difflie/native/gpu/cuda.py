@@ -8,6 +8,7 @@ as there are any.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..loop import Loop
-from ..program import Instructions, Unsupported
+from ..program import ELEMENTARY, OPERATIONS, Instructions, Unsupported
 from ..program.instructions import greatest, is_pair, ordered
 from ..rules import kind_of
 
@@ -40,15 +41,6 @@ _TYPE = {
     "u32": "unsigned int",
     "b1": "bool",
 }
-_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_FLOAT = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-# The functions of C; those of floats end in f.
-_FUNCTIONS = frozenset(
-    "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp2 expm1 log log1p pow sin"
-    " sinh tan tanh".split()
-)
-_CALLS = {name: name for name in (*_FUNCTIONS, "ceil", "floor", "sqrt")}
-_CALLS |= {"abs": "fabs", "rem": "fmod", "round": "rint"}
 # What a function adds to the time of the compiler, which writes it out, in instructions.
 _WRITTEN_OUT = 50
 
@@ -167,8 +159,13 @@ def _arrays(loop: Loop, batched_args: Sequence[bool]) -> list[_Array]:
 def _length(program: Instructions) -> int:
     """The instructions of a program, as the compiler sees them."""
     total = sum(_length(x.condition) + _length(x.body) for x in program.loops.values())
-    called = (program.operations[k] in _FUNCTIONS for k in program.used())
-    return total + sum(_WRITTEN_OUT if is_called else 1 for is_called in called)
+    return total + sum(_cost(program.operations[k], program.types[k]) for k in program.used())
+
+
+def _cost(name: str, kind: str) -> int:
+    operation = OPERATIONS.get(name)
+    called = operation is not None and operation.llvm.get(kind[0]) == ELEMENTARY
+    return _WRITTEN_OUT if called else 1
 
 
 def _moved(targets: Sequence[str], values: Sequence[str], kinds: Sequence[str]) -> list[str]:
@@ -278,57 +275,25 @@ def _literal(x: Any, kind: str) -> str:
     return f"__longlong_as_double({int(bits.view(np.int64))}LL)"
 
 
-def _expression(operation: str, xs: Sequence[str], source: str, kind: str) -> str:
+def _expression(name: str, xs: Sequence[str], source: str, kind: str) -> str:
     """An operation on operands, the last one of type `source`."""
-    t = _TYPE[kind]
-    x, y = xs[0], xs[-1]
-    if operation in _COMPARE:
-        return f"{x} {_COMPARE[operation]} {y}"
-    if operation == "select":
-        return f"{x} ? {xs[1]} : {xs[2]}"
-    if operation == "convert":
-        return _converted(x, source, kind)
-    if operation in ("max", "min"):
-        # What is not a number is the result.
-        nan = f" || {x} != {x}" if kind[0] == "f" else ""
-        return f"{x} {'>' if operation == 'max' else '<'} {y}{nan} ? {x} : {y}"
-    if operation == "sign":
-        zero, one, minus = (_literal(c, kind) for c in (0, 1, -1 if kind[0] != "u" else 0))
-        return f"{x} > {zero} ? {one} : {x} < {zero} ? {minus} : {x}"
-    if kind[0] == "f":
-        suffix = "f" if kind == "f32" else ""
-        if operation == "neg":
-            return f"-{x}"
-        if operation in _FLOAT:
-            return f"{x} {_FLOAT[operation]} {y}"
-        if operation == "logistic":
-            one = _literal(1, kind)
-            return f"{one} / ({one} + exp{suffix}(-{x}))"
-        if operation in _CALLS:
-            return f"{_CALLS[operation]}{suffix}({', '.join(xs)})"
-        raise Unsupported(f"{operation} of {kind} on a GPU")
-    if operation in ("and", "or", "xor"):
-        return f"{x} {({'and': '&', 'or': '|', 'xor': '^'})[operation]} {y}"
-    if operation == "not":
-        return f"!{x}" if kind == "b1" else f"~{x}"
-    if kind == "b1":
-        raise Unsupported(f"{operation} of {kind} on a GPU")
-    # Numbers with a sign must not overflow in C.
-    u = _TYPE["u" + kind[1:]]
-    opposite = f"({t})(0 - ({u}){x})"
-    if operation == "neg":
-        return opposite
-    if operation in ("add", "sub", "mul"):
-        return f"({t})(({u}){x} {_FLOAT[operation]} ({u}){y})"
-    if operation == "abs":
-        return x if kind[0] == "u" else f"{x} < 0 ? {opposite} : {x}"
-    if operation in ("div", "rem"):
-        # As XLA has it.
-        cases = {"div": (f"({t})-1", opposite, "/"), "rem": (x, "0", "%")}
-        at_zero, at_minus, symbol = cases[operation]
-        minus = f"{y} == -1 ? {at_minus} : " if kind[0] == "i" else ""
-        return f"{y} == 0 ? {at_zero} : {minus}{x} {symbol} {y}"
-    raise Unsupported(f"{operation} of {kind} on a GPU")
+    if name == "convert":
+        return _converted(xs[0], source, kind)
+    operation = OPERATIONS.get(name)
+    of = source if operation and operation.compares else kind
+    form = operation.c.get(of[0]) if operation else None
+    if form is None:
+        raise Unsupported(f"{name} of {of} on a GPU")
+    return form.format_map({**_words(of), **dict(zip("xyz", xs, strict=False))})
+
+
+@functools.cache
+def _words(kind: str) -> dict[str, str]:
+    """What forms name besides operands."""
+    numbers = {"zero": 0, "one": 1, "minus": -1}
+    known = {name: _literal(x, kind) for name, x in numbers.items() if x >= 0 or kind[0] in "fi"}
+    unsigned = _TYPE.get("u" + kind[1:], "")
+    return {"t": _TYPE[kind], "u": unsigned, "s": "f" if kind == "f32" else "", **known}
 
 
 def _converted(x: str, source: str, kind: str) -> str:

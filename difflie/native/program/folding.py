@@ -14,14 +14,12 @@ in x - 0 and x + 0, but neither 0 x nor 0 / x nor the 0 in 0 - x.
 from __future__ import annotations
 
 import functools
-import math
-import operator
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from .instructions import Instructions, Unsupported, union
+from .operations import COMPARE, OPERATIONS
 
 TYPES = {
     "float64": "f64",
@@ -34,63 +32,8 @@ TYPES = {
 }
 NUMPY = {t: np.dtype(name) for name, t in TYPES.items()}
 
-UNARY: Mapping[str, Callable] = {
-    "abs": np.abs,
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atanh": np.arctanh,
-    "cbrt": np.cbrt,
-    "ceil": np.ceil,
-    "cos": np.cos,
-    "cosh": np.cosh,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "floor": np.floor,
-    "log": np.log,
-    "log1p": np.log1p,
-    "logistic": lambda x: 1 / (1 + np.exp(-x)),
-    "neg": np.negative,
-    "not": np.invert,
-    "round": np.rint,
-    "sign": np.sign,
-    "sin": np.sin,
-    "sinh": np.sinh,
-    "sqrt": np.sqrt,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "erf": np.vectorize(math.erf, otypes=[float]),
-    "erfc": np.vectorize(math.erfc, otypes=[float]),
-}
-BINARY: Mapping[str, Callable] = {
-    "add": np.add,
-    "and": np.bitwise_and,
-    "atan2": np.arctan2,
-    "div": np.divide,
-    "max": np.maximum,
-    "min": np.minimum,
-    "mul": np.multiply,
-    "or": np.bitwise_or,
-    "pow": np.power,
-    "rem": np.fmod,
-    "sub": np.subtract,
-    "xor": np.bitwise_xor,
-}
-COMPARE: Mapping[str, Callable] = {
-    "eq": operator.eq,
-    "ge": operator.ge,
-    "gt": operator.gt,
-    "le": operator.le,
-    "lt": operator.lt,
-    "ne": operator.ne,
-}
-
-
 # Of doubles, Python computes the same, and faster.
-_AS_IN_PYTHON = operator.add, operator.sub, operator.mul
+_AS_IN_PYTHON = "add", "sub", "mul"
 
 
 class Program(Instructions):
@@ -110,9 +53,11 @@ class Program(Instructions):
         entries = union(map(self.needed, operands))
         return self.showing(result, entries) if entries else result
 
-    def _computed(self, f: Callable, kind: str, *operands: int) -> int:
+    def _computed(self, name: str, kind: str, *operands: int) -> int:
+        f = OPERATIONS[name].number
+        assert f is not None, name
         values = [self.known[x] for x in operands]
-        if kind == "f64" and f in _AS_IN_PYTHON:
+        if kind == "f64" and name in _AS_IN_PYTHON:
             result = f(*values)
         else:
             with np.errstate(all="ignore"):
@@ -150,7 +95,7 @@ class Program(Instructions):
     def unary(self, name: str, x: int, kind: str) -> int:
         """An operation of one operand, by the name it has in jax."""
         if self.known[x] is not None:
-            return self._computed(UNARY[name], kind, x)
+            return self._computed(name, kind, x)
         if name == "neg" and x in self._negatives:
             return self._opposite(x)
         return self.value(name, (x,), kind)
@@ -161,7 +106,7 @@ class Program(Instructions):
             return self.binary("or", x, y, kind)
         a, b = self.known[x], self.known[y]
         if a is not None and b is not None:
-            return self._computed(operator.add, kind, x, y)
+            return self._computed("add", kind, x, y)
         if a == 0:
             return self._showing_operands(y, x)
         if b == 0:
@@ -179,7 +124,7 @@ class Program(Instructions):
             raise Unsupported("a difference of truths")
         a, b = self.known[x], self.known[y]
         if a is not None and b is not None:
-            return self._computed(operator.sub, kind, x, y)
+            return self._computed("sub", kind, x, y)
         if b == 0:
             return self._showing_operands(x, y)
         if self._folds_away(a, kind):
@@ -197,7 +142,7 @@ class Program(Instructions):
         a = self.known[x]
         if a is not None:
             if self.known[y] is not None:
-                return self._computed(operator.mul, kind, x, y)
+                return self._computed("mul", kind, x, y)
             if self._folds_away(a, kind):
                 return self._showing_operands(self.zero(kind), x, y)
             if a == 1:
@@ -221,7 +166,7 @@ class Program(Instructions):
             return self._whole("div", x, y, kind)
         a, b = self.known[x], self.known[y]
         if a is not None and b is not None:
-            return self._computed(np.divide, kind, x, y)
+            return self._computed("div", kind, x, y)
         if b == 1:
             return self._showing_operands(x, y)
         if self._folds_away(a, kind):
@@ -264,7 +209,7 @@ class Program(Instructions):
             return self._whole("rem", x, y, kind)
         a, b = self.known[x], self.known[y]
         if a is not None and b is not None:
-            return self._computed(BINARY[name], kind, x, y)
+            return self._computed(name, kind, x, y)
         if kind == "b1" and name in ("and", "or"):
             for known, other in ((a, y), (b, x)):
                 if known is not None:
