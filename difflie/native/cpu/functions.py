@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..program import Instructions, Program
 from ..program.instructions import greatest, is_pair, ordered
-from .body import Body
+from .body import Body, suffix
 from .module import Module, Place
 from .types import TYPE, bytes_of, in_memory, literal, type_of
 
@@ -65,7 +65,7 @@ def product(
             places[item] = result[program.places[item]]
     name = f"@product_{kind}_{m}_{summed}_{n}_{a.row}_{a.column}_{b.row}"
     if name not in module.products:
-        module.products[name] = _product(name, kind, (m, summed, n), a, b)
+        module.products[name] = _product(module, name, kind, (m, summed, n), a, b)
     offsets = (a.offset, b.offset, result[0].offset)
     names = [f"%{module.label()}" for _ in offsets]
     for at, offset in zip(names, offsets, strict=True):
@@ -105,7 +105,9 @@ def _copy(
     return module.function(body.lines)
 
 
-def _product(name: str, kind: str, sizes: tuple[int, int, int], a: _Matrix, b: _Matrix) -> str:
+def _product(
+    module: Module, name: str, kind: str, sizes: tuple[int, int, int], a: _Matrix, b: _Matrix
+) -> str:
     """The text of a function of the addresses of the factors and of the product."""
     m, summed, n = sizes
     size = bytes_of(kind)
@@ -115,7 +117,11 @@ def _product(name: str, kind: str, sizes: tuple[int, int, int], a: _Matrix, b: _
         starts.append(n - width)
     vector, scalar = type_of(kind, width), TYPE[kind]
     height = max(1, _SUMS // len(starts))
-    times, plus = ("fmul contract", "fadd contract") if kind[0] == "f" else ("mul", "add")
+    of_floats = kind[0] == "f"
+    times, plus = ("fmul", "fadd") if of_floats else ("mul", "add")
+    fma = f"@llvm.fma.{suffix(kind, width)}"
+    if of_floats and module.fuses:
+        module.declared.add(f"declare {vector} {fma}({vector}, {vector}, {vector})")
     lines = [f"define internal void {name}(ptr %a, ptr %b, ptr %c) #0 {{", "start:"]
     before = "start"
     for first in range(0, m, height):
@@ -144,6 +150,11 @@ def _product(name: str, kind: str, sizes: tuple[int, int, int], a: _Matrix, b: _
                 f" <{width} x i32> zeroinitializer",
             ]
         for i, j in sums:
+            if of_floats and module.fuses:
+                operands = f"%all{i}", f"%y{first}_{j}", f"%s{i}_{j}"
+                typed = ", ".join(f"{vector} {x}" for x in operands)
+                lines.append(f"  %t{i}_{j} = call {vector} {fma}({typed})")
+                continue
             lines += [
                 f"  %p{i}_{j} = {times} {vector} %all{i}, %y{first}_{j}",
                 f"  %t{i}_{j} = {plus} {vector} %s{i}_{j}, %p{i}_{j}",

@@ -59,10 +59,13 @@ class Frame:
 
 
 class Module:
-    """The functions of a module, and what they need."""
+    """The functions of a module, and what they need.
 
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
+    fuses: whether the processor has fused multiply-add.
+    """
+
+    def __init__(self, lanes: int, fuses: bool) -> None:
+        self.lanes, self.fuses = lanes, fuses
         self.frame = Frame()
         self.functions: list[str] = []
         # Of products of matrices, by name.

@@ -48,6 +48,15 @@ def address_of(digest: str, name: str, write: Callable[[], str]) -> int:
         return _addresses[digest, name]
 
 
+def fuses() -> bool:
+    """Whether this processor multiplies and adds in one operation; raises Unavailable.
+
+    x86 may not: then each would be a call of a function that takes many times as long.
+    """
+    host = _host()
+    return not host.triple.startswith(("x86", "i")) or "+fma" in host.features.split(",")
+
+
 @contextlib.contextmanager
 def _failing() -> Iterator[None]:
     """Says what LLVM says."""

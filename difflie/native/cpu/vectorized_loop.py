@@ -22,7 +22,7 @@ from ..fingerprint import fingerprint
 from ..loop import Loop
 from ..loop_body import Traced
 from ..private import Context, Value
-from ..program import TooLong
+from ..program import TooLong, fused
 from ..rules import kind_of, work
 from . import ffi, object_code
 from .functions import carrying, printed
@@ -60,8 +60,11 @@ def text_of(loop: Loop, batched_args: Sequence[bool], lanes: int) -> str:
 
     batched_args: which arguments differ between the environments of a batch; empty without one.
     """
+    fixed = sum(a.size for a in loop.body.in_avals[: loop.consts])
     program = loop.program(products=lanes == 1)
-    module = Module(lanes)
+    module = Module(lanes, object_code.fuses())
+    if module.fuses:
+        program = fused(program, fixed)
     avals, outs = loop.body.in_avals, loop.body.out_avals
     n, m = loop.consts, loop.consts + loop.carry
     kinds = [kind_of(a.dtype) for a in (*avals, *outs)]
@@ -74,7 +77,7 @@ def text_of(loop: Loop, batched_args: Sequence[bool], lanes: int) -> str:
         places = module.frame.array(kinds[i], aval.size, each)
         inputs.append(_Stored(buffers[i], kinds[i], places, is_batched, every))
     first = [place for x in inputs for place in x.places]
-    code = printed(module, program, first, sum(a.size for a in avals[:n]))
+    code = printed(module, program, first, fixed)
     results = iter(code.results)
 
     def moved(targets: Sequence[_Stored]) -> str:

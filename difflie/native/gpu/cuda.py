@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..loop import Loop
-from ..program import ELEMENTARY, OPERATIONS, Instructions, Unsupported
+from ..program import ELEMENTARY, OPERATIONS, Instructions, Unsupported, fused
 from ..program.instructions import greatest, is_pair, ordered
 from ..rules import kind_of
 
@@ -83,7 +83,7 @@ def _paces(loop: Loop) -> list[int]:
 
 def source(loop: Loop, batched_args: Sequence[bool]) -> str:
     """The kernel of a loop; arguments not in `batched_args` are the same for all environments."""
-    program = loop.program()
+    program = fused(loop.program(), sum(a.size for a in loop.body.in_avals[: loop.consts]))
     if (length := _length(program)) > LONGEST:
         raise Unsupported(f"{length} instructions for a GPU, more than {LONGEST}")
     arrays = _arrays(loop, batched_args)

@@ -19,7 +19,8 @@ from ..attempts import Unavailable
 
 # Goes up when the same source and options are to be compiled to something else.
 _FORMAT = 1
-_OPTIONS = ("--fmad=true",)
+# What is fused is written so.
+_OPTIONS = ("--fmad=false",)
 
 
 def compiled(source: str, architecture: str, newest: int | None = None) -> bytes:

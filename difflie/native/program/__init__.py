@@ -3,6 +3,7 @@
 from .folding import NUMPY as NUMPY
 from .folding import TYPES as TYPES
 from .folding import Program as Program
+from .fusion import fused as fused
 from .instructions import Instructions as Instructions
 from .instructions import TooLong as TooLong
 from .instructions import Unsupported as Unsupported

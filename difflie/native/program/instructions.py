@@ -49,6 +49,7 @@ class Instructions:
     - `placeholder` and `solve`, which are there to be transposed;
     - `while`, whose `loops[k]` are a While, on the values of its arguments;
     - `product` of two matrices, row by row, whose sizes are `sizes[k]`: rows, summed, columns;
+    - `fma`, `fms` and `fnma`, which are x y + z, x y - z and z - x y with one rounding;
     - `item`, on what has several results, with the place `places[k]` of one;
     - `alias`, the same number as another scalar, from which other entries are lost.
 

@@ -66,7 +66,7 @@ def _intrinsic(name: str, number: Callable, llvm: str, c: str) -> Operation:
 
 def _arithmetic(name: str, number: Callable, symbol: str) -> Operation:
     """A sum, difference or product. In C, numbers with a sign must not overflow."""
-    llvm = {"f": f"f{name} contract {{t}} {{x}}, {{y}}", "iu": f"{name} {{t}} {{x}}, {{y}}"}
+    llvm = {"f": f"f{name} {{t}} {{x}}, {{y}}", "iu": f"{name} {{t}} {{x}}, {{y}}"}
     c = {"f": f"{{x}} {symbol} {{y}}", "iu": f"({{t}})(({{u}}){{x}} {symbol} ({{u}}){{y}})"}
     return Operation(name, 2, number, _by_letter(llvm), _by_letter(c))
 
@@ -106,6 +106,15 @@ def _extreme(name: str, number: Callable, than: str, symbol: str, of_truths: str
     return Operation(name, 2, number, llvm, _by_letter(c))
 
 
+def _fused(name: str, x: str, z: str) -> Operation:
+    """A product and a sum with one rounding, of x and z or their negatives; see `fusion`."""
+    minus = "".join(f"less_{a} := fneg {{t}} {{{a}}}; " for a in "xz" if f"-{a}" in (x, z))
+    left, right = (f"{{{a.replace('-', 'less_')}}}" for a in (x, z))
+    llvm = f"{minus}@llvm.fma {left}, {{y}}, {right}"
+    c = f"fma{{s}}({x.replace('x', '{x}')}, {{y}}, {z.replace('z', '{z}')})"
+    return Operation(name, 3, None, {"f": llvm}, {"f": c})
+
+
 _OPPOSITE = "({t})(0 - ({u}){x})"
 
 
@@ -128,7 +137,10 @@ _LIST = (
     _arithmetic("add", operator.add, "+"),
     _arithmetic("sub", operator.sub, "-"),
     _arithmetic("mul", operator.mul, "*"),
-    _division("div", np.divide, ("fdiv contract {t} {x}, {y}", "{x} / {y}", "")),
+    _fused("fma", "x", "z"),
+    _fused("fms", "x", "-z"),
+    _fused("fnma", "-x", "z"),
+    _division("div", np.divide, ("fdiv {t} {x}, {y}", "{x} / {y}", "")),
     _division("rem", np.fmod, (ELEMENTARY, "fmod{s}({x}, {y})", "fmod")),
     Operation(
         "neg",
