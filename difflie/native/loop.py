@@ -73,6 +73,11 @@ class Loop:
             self._with_rows(a.shape, e) for a, e in zip(self.body.out_avals, every, strict=True)
         ]
 
+    @property
+    def fixed(self) -> int:
+        """The scalars of its constants: so many arguments of its program stay as they are."""
+        return sum(a.size for a in self.body.in_avals[: self.consts])
+
     def parts(self, items: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         """Of one item for each argument of the body: for constants, what is carried, rows."""
         n, m = self.consts, self.consts + self.carry

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from . import loop_derivatives
+from . import dump, loop_derivatives
 from .attempts import available
 from .collector import collector_off
 from .cpu import vectorized_loop
@@ -316,11 +316,13 @@ def _lowering(machine: ModuleType, **more: Any) -> Callable[..., Any]:
 
     def rule(ordinary: Callable[..., Any]) -> Callable[..., Any]:
         def lower(context: Context, *args: Value, **params: Any) -> Any:
-            options = (params[name] for name in ("loop", "batch", "batched_args"))
+            options = [params[name] for name in ("loop", "batch", "batched_args")]
             results = None
             if available():
                 with collector_off():
                     results = machine.compiled(context, args, *options, **more)
+                    if dump.wanted():
+                        dump.write(*options)
             return results or ordinary(context, *args, **params)
 
         return lower

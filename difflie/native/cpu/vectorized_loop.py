@@ -60,11 +60,10 @@ def text_of(loop: Loop, batched_args: Sequence[bool], lanes: int) -> str:
 
     batched_args: which arguments differ between the environments of a batch; empty without one.
     """
-    fixed = sum(a.size for a in loop.body.in_avals[: loop.consts])
     program = loop.program(products=lanes == 1)
     module = Module(lanes, object_code.fuses())
     if module.fuses:
-        program = fused(program, fixed)
+        program = fused(program, loop.fixed)
     avals, outs = loop.body.in_avals, loop.body.out_avals
     n, m = loop.consts, loop.consts + loop.carry
     kinds = [kind_of(a.dtype) for a in (*avals, *outs)]
@@ -77,7 +76,7 @@ def text_of(loop: Loop, batched_args: Sequence[bool], lanes: int) -> str:
         places = module.frame.array(kinds[i], aval.size, each)
         inputs.append(_Stored(buffers[i], kinds[i], places, is_batched, every))
     first = [place for x in inputs for place in x.places]
-    code = printed(module, program, first, fixed)
+    code = printed(module, program, first, loop.fixed)
     results = iter(code.results)
 
     def moved(targets: Sequence[_Stored]) -> str:
@@ -310,7 +309,7 @@ def compiled(
     """The results of a native call in a program that is being lowered; None if there is none."""
     if loop.length == 0 or batch == 0:
         return None
-    lanes = 1 if batch is None else _lanes(loop)
+    lanes = 1 if batch is None else lanes_of(loop)
     name = _handler(loop, batched_args if batch is not None else (), lanes, batch is not None)
     if name is None:
         return None
@@ -319,7 +318,7 @@ def compiled(
     return ffi.called(context, name, numbers, args, list(context.avals_out))
 
 
-def _lanes(loop: Loop) -> int:
+def lanes_of(loop: Loop) -> int:
     """Environments in one vector: as many numbers as the longest vector has.
 
     Where products of matrices prevail, which use vectors themselves, each goes by itself: lanes

@@ -83,7 +83,7 @@ def _paces(loop: Loop) -> list[int]:
 
 def source(loop: Loop, batched_args: Sequence[bool]) -> str:
     """The kernel of a loop; arguments not in `batched_args` are the same for all environments."""
-    program = fused(loop.program(), sum(a.size for a in loop.body.in_avals[: loop.consts]))
+    program = fused(loop.program(), loop.fixed)
     if (length := _length(program)) > LONGEST:
         raise Unsupported(f"{length} instructions for a GPU, more than {LONGEST}")
     arrays = _arrays(loop, batched_args)
