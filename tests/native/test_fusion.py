@@ -12,6 +12,8 @@ import difflie as dl
 from difflie import native
 from difflie.native import attempts
 from difflie.native.cpu import object_code, vectorized_loop
+from difflie.native.loop import Loop
+from difflie.native.loop_body import Traced
 from difflie.native.program import Program, finished, fused
 
 pytest.importorskip("llvmlite.binding")
@@ -143,7 +145,7 @@ def test_levels_of_optimisation_give_the_same_bits(at_level, dtype):
 
 
 def test_a_robot_has_the_same_bits_at_all_levels(at_level):
-    """A motion of an arm, alone and in lanes."""
+    """A motion of an arm, alone and in lanes, which also agree with each other."""
     arm = dl.load(Path(dl.__file__).parent / "data/arm7.urdf", base="fixed")
 
     def end(q, v):
@@ -152,4 +154,28 @@ def test_a_robot_has_the_same_bits_at_all_levels(at_level):
 
     q, v = 0.3 * np.random.default_rng(1).normal(size=(2, 3, 7))
     same_bits(at_level(0, end, q[0], v[0]), at_level(1, end, q[0], v[0]))
-    same_bits(at_level(0, jax.vmap(end), q, v), at_level(1, jax.vmap(end), q, v))
+    many = at_level(0, jax.vmap(end), q, v)
+    same_bits(many, at_level(1, jax.vmap(end), q, v))
+    same_bits(jax.tree.map(lambda x: x[0], many), at_level(1, end, q[0], v[0]))
+
+
+def test_a_processor_without_fused_operations(monkeypatch):
+    """There each would be a call of a function: products and sums stay apart, also of matrices."""
+    host = object_code._host()
+    for triple, features, fuses in (
+        ("x86_64-unknown-linux-gnu", "+avx,-fma", False),
+        ("x86_64-unknown-linux-gnu", "+avx,+fma", True),
+        ("aarch64-unknown-linux-gnu", "+neon", True),
+    ):
+        with monkeypatch.context() as m:
+            other = host._replace(triple=triple, features=features)
+            m.setattr(object_code, "_host", lambda other=other: other)
+            assert object_code.fuses() == fuses
+
+    closed = jax.make_jaxpr(lambda m, x: m @ m + x * m - 1.0)(jnp.ones((12, 12)), 2.0)
+    loop = Loop(Traced(closed), 0, 1, (1,), (), 3)
+    for fuses in (False, True):
+        monkeypatch.setattr(object_code, "fuses", lambda fuses=fuses: fuses)
+        for lanes in (1, 8):
+            text = vectorized_loop.text_of(loop, (True, True) if lanes > 1 else (), lanes)
+            assert ("@llvm.fma." in text) == fuses
