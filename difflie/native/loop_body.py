@@ -1,7 +1,11 @@
-"""The bodies of loops: traced functions, and transposes of such."""
+"""The bodies of loops: traced functions, and their tangents and transposes.
+
+Tangents are taken on the program of a body (`differentiable`), where it has one.
+"""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -11,8 +15,19 @@ import numpy as np
 
 from .private import ClosedJaxpr, eval_jaxpr
 from .program import Program, Unsupported
+from .program.instructions import union
 from .program.transposition import transposed
-from .rules import elementwise, flat, kind_of, like, write_closed
+from .rules import (
+    Differentiable,
+    arguments,
+    constants,
+    copied,
+    elementwise,
+    flat,
+    kind_of,
+    like,
+    write_closed,
+)
 
 
 class LoopBody(Protocol):
@@ -136,3 +151,229 @@ class Transposed:
 
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "transposed", self.body.cache_key(of), self._linear, self._sizes
+
+
+class Tangents:
+    """The tangents of those results of a body, from its arguments and the tangents of those.
+
+    active: which arguments have a tangent. order: argument i of this body is `order[i]` of the list
+    of the body's arguments, followed by these tangents.
+    """
+
+    def __init__(
+        self,
+        body: LoopBody,
+        active: Sequence[bool],
+        active_results: Sequence[bool],
+        order: Sequence[int],
+    ):
+        self.body, self._active, self._active_results = body, tuple(active), tuple(active_results)
+        self._order = tuple(order)
+        avals = [*body.in_avals, *_those(body.in_avals, active)]
+        self.in_avals = [avals[i] for i in order]
+        self.out_avals = _those(body.out_avals, active_results)
+
+    def _listed(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The arguments of the body, and the tangents."""
+        placed = dict(zip(self._order, args, strict=True))
+        listed = [placed[i] for i in range(len(placed))]
+        n = len(self._active)
+        return listed[:n], listed[n:]
+
+    def apply(self, *args: Any) -> list[Any]:
+        points, moves = self._listed(args)
+        at = [i for i, v in enumerate(self._active) if v]
+
+        def moved(*values: Any) -> list[Any]:
+            now = list(points)
+            for i, x in zip(at, values, strict=True):
+                now[i] = x
+            results = self.body.apply(*now)
+            return _those(results, self._active_results)
+
+        return list(jax.jvp(moved, [points[i] for i in at], moves)[1])
+
+    def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+        written = differentiable(self.body)
+        if written is None:
+            return write_closed(program, self.closed(), args)
+        points, moves = self._listed(args)
+        given = iter(moves)
+        tangents = [next(given) if v else None for v in self._active]
+        return _those(written.write(program, points, tangents)[1], self._active_results)
+
+    def closed(self) -> ClosedJaxpr:
+        return jax.make_jaxpr(self.apply)(*self.in_avals)
+
+    def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        which = self._active, self._active_results, self._order
+        return "tangents", self.body.cache_key(of), which
+
+
+class Passing:
+    """A body that also returns some of its arguments."""
+
+    def __init__(self, body: LoopBody, places: Sequence[int]):
+        self.body, self._places = body, tuple(places)
+        self.in_avals = body.in_avals
+        self.out_avals = [*body.out_avals, *self._some(body.in_avals)]
+
+    def _some(self, args: Sequence[Any]) -> list[Any]:
+        return [args[i] for i in self._places]
+
+    def apply(self, *args: Any) -> list[Any]:
+        return [*self.body.apply(*args), *self._some(args)]
+
+    def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [*self.body.write(program, args), *self._some(args)]
+
+    def closed(self) -> ClosedJaxpr:
+        return jax.make_jaxpr(self.apply)(*self.in_avals)
+
+    def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        return "passing", self.body.cache_key(of), self._places
+
+
+class Wide:
+    """A body of tangents for several directions at once, a first axis of each tangent."""
+
+    def __init__(self, body: LoopBody, directions: Sequence[bool], count: int):
+        self.body, self._directions, self._count = body, tuple(directions), count
+        self.in_avals = [
+            jax.ShapeDtypeStruct((count, *a.shape), a.dtype) if d else a
+            for a, d in zip(body.in_avals, directions, strict=True)
+        ]
+        self.out_avals = [jax.ShapeDtypeStruct((count, *a.shape), a.dtype) for a in body.out_avals]
+
+    def apply(self, *args: Any) -> list[Any]:
+        axes = tuple(0 if d else None for d in self._directions)
+        return list(jax.vmap(self.body.apply, axes, 0, axis_size=self._count)(*args))
+
+    def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+        # What depends on the point alone is there once, as equal instructions are.
+        rows = [
+            self.body.write(
+                program, [x[i] if d else x for x, d in zip(args, self._directions, strict=True)]
+            )
+            for i in range(self._count)
+        ]
+        return [np.stack(row) for row in zip(*rows, strict=True)]
+
+    def closed(self) -> ClosedJaxpr:
+        return jax.make_jaxpr(self.apply)(*self.in_avals)
+
+    def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        return "wide", self.body.cache_key(of), self._directions, self._count
+
+
+class Part:
+    """Some results of a body, which need some of its arguments only."""
+
+    def __init__(self, body: LoopBody, keep: Sequence[bool], wanted: Sequence[bool]):
+        self.body, self._keep, self._wanted = body, tuple(keep), tuple(wanted)
+        self.in_avals = _those(body.in_avals, keep)
+        self.out_avals = _those(body.out_avals, wanted)
+
+    def part(self, keep: Sequence[bool], wanted: Sequence[bool]) -> Part:
+        """Some results of this one."""
+        kept, left = iter(keep), iter(wanted)
+        return Part(
+            self.body,
+            [k and next(kept) for k in self._keep],
+            [w and next(left) for w in self._wanted],
+        )
+
+    def reads(self, wanted: Sequence[bool]) -> list[bool]:
+        """Which arguments some of the results need."""
+        left = iter(wanted)
+        # What passes states on needs them all.
+        known = None if isinstance(self.body, Passing) else written(self.body)
+        if known is None:
+            return [True] * len(self.in_avals)
+        return _those(known.reads([w and next(left) for w in self._wanted]), self._keep)
+
+    def _all(self, args: Sequence[Any], zeros: Callable[[Any], Any]) -> list[Any]:
+        """The arguments of the body, 0 where they do not matter."""
+        given = iter(args)
+        avals = zip(self.body.in_avals, self._keep, strict=True)
+        return [next(given) if k else zeros(a) for a, k in avals]
+
+    def apply(self, *args: Any) -> list[Any]:
+        given = self._all(args, lambda a: jnp.zeros(a.shape, a.dtype))
+        return _those(self.body.apply(*given), self._wanted)
+
+    def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+        given = self._all(args, lambda a: constants(program, np.zeros(a.shape, a.dtype)))
+        known = None if program.differentiable else _written.get(self.body)
+        if known:
+            return known.copied(program, given, self._wanted)
+        return _those(self.body.write(program, given), self._wanted)
+
+    def closed(self) -> ClosedJaxpr:
+        return jax.make_jaxpr(self.apply)(*self.in_avals)
+
+    def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        return "part", self.body.cache_key(of), self._keep, self._wanted
+
+
+def whole(body: LoopBody) -> Part:
+    """All of a body."""
+    return Part(body, [True] * len(body.in_avals), [True] * len(body.out_avals))
+
+
+def _those(items: Sequence[Any], which: Sequence[bool]) -> list[Any]:
+    return [x for x, is_one in zip(items, which, strict=True) if is_one]
+
+
+def differentiable(body: LoopBody) -> Differentiable | None:
+    """The program of a body that tangents are taken on; None where it has none."""
+    if body not in _differentiable:
+        try:
+            written = Differentiable(body.write, body.in_avals, body.out_avals)
+        except Unsupported:
+            written = None
+        _differentiable[body] = written
+    return _differentiable[body]
+
+
+_differentiable: weakref.WeakKeyDictionary[Any, Differentiable | None] = weakref.WeakKeyDictionary()
+
+
+class Written:
+    """The program of a body, to be asked what its results read, and to be copied."""
+
+    def __init__(self, body: LoopBody):
+        program = Program()
+        self._given = arguments(program, body.in_avals)
+        results = zip(body.write(program, self._given), body.out_avals, strict=True)
+        self._results = [np.broadcast_to(x, a.shape) for x, a in results]
+        self._program = program
+
+    def reads(self, wanted: Sequence[bool]) -> list[bool]:
+        """Which arguments some of the results need."""
+        program = self._program
+        numbers = flat(_those(self._results, wanted))
+        used = set(program.used(list(map(program.base, numbers))))
+        shown = union(map(program.needed, numbers))
+        used.update(x for k, x in enumerate(program.entries) if shown >> k & 1)
+        return [not used.isdisjoint(x.ravel().tolist()) for x in self._given]
+
+    def copied(
+        self, program: Program, args: Sequence[np.ndarray], wanted: Sequence[bool]
+    ) -> list[np.ndarray]:
+        """Those results as part of another program."""
+        results = _those(self._results, wanted)
+        return like(copied(self._program, flat(results), program, flat(args)), results)
+
+
+_written: weakref.WeakKeyDictionary[Any, Written | None] = weakref.WeakKeyDictionary()
+
+
+def written(body: LoopBody) -> Written | None:
+    """The program of a body; None where it has none."""
+    if body not in _written:
+        try:
+            _written[body] = Written(body)
+        except Unsupported:
+            _written[body] = None
+    return _written[body]

@@ -19,30 +19,34 @@ three kinds of arguments its own come first, then the tangents. What holds for a
   is computed.
 - `active` is closed under the loop: what an iteration makes of a carried tangent is carried as
   well.
+- Tangents of what has been traced are traced by jax; those of tangents and cotangents are taken on
+  the program of a body, where it has one (`rules.tangents`).
 - The loop of some results (`needed`) has those results, and the same numbers in them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
 
 from .jaxprs import depending
 from .loop import Loop
-from .loop_body import Traced, Transposed
+from .loop_body import Part, Passing, Tangents, Traced, Transposed, Wide, differentiable, whole
 from .private import eval_jaxpr, within, without_dead_code
 
 
 def activity(loop: Loop, varied: Sequence[bool]) -> tuple[list[bool], list[bool]]:
     """The arguments that vary with those given, in any iteration, and the results that do."""
-    jaxpr = loop.body.closed().jaxpr
+    written = None if isinstance(loop.body, Traced) else differentiable(loop.body)
+    changing = written.varied if written else partial(depending, loop.body.closed().jaxpr)
     n, m = loop.consts, loop.consts + loop.carry
     varied = list(varied)
     while True:
-        active_results = depending(jaxpr, varied)
+        active_results = changing(varied)
         more = [v or c for v, c in zip(varied[n:m], active_results, strict=False)]
         if more == varied[n:m]:
             return varied, [*more, *active_results[loop.carry :]]
@@ -56,6 +60,35 @@ def jvp(loop: Loop, active: Sequence[bool], active_results: Sequence[bool]) -> t
     the tangents: its constants are those of this loop and their tangents, it carries the tangents
     of what this one carries, its rows are the states, the rows and their tangents.
     """
+    if not isinstance(loop.body, Traced) and differentiable(loop.body):
+        tangent_loop = _swept(loop, active, active_results)
+    else:
+        tangent_loop = _traced_tangents(loop, active, active_results)
+    return _with_states(loop), loop.derived(
+        tangent_loop, lambda loop: jvp(loop, active, active_results)[1]
+    )
+
+
+def _swept(loop: Loop, active: Sequence[bool], active_results: Sequence[bool]) -> Loop:
+    """The loop of tangents, from the program of the body."""
+    n = len(active)
+    own, moving = loop.parts(range(n)), iter(range(n, n + sum(active)))
+    tangents = [[next(moving) for is_active in part if is_active] for part in loop.parts(active)]
+    order = [*own[0], *tangents[0], *tangents[1], *own[1], *own[2], *tangents[2]]
+    rows, saved = _tangent_paces(loop, active, active_results)
+    return dataclasses.replace(
+        loop,
+        body=Tangents(loop.body, active, active_results, order),
+        consts=len(own[0]) + len(tangents[0]),
+        carry=len(tangents[1]),
+        rows=(*(1,) * loop.carry, *loop.rows, *rows),
+        saved=tuple(saved),
+        directions=tuple(i >= n for i in order),
+    )
+
+
+def _traced_tangents(loop: Loop, active: Sequence[bool], active_results: Sequence[bool]) -> Loop:
+    """The loop of tangents, as jax traces the derivative of the body."""
     jaxpr, consts = _derivative(loop, active, active_results)
     own, tangents = _by_kind(loop, jaxpr.invars, active)
     kinds = own[0] + tangents[0], tangents[1], own[1] + own[2] + tangents[2]
@@ -67,10 +100,7 @@ def jvp(loop: Loop, active: Sequence[bool], active_results: Sequence[bool]) -> t
     is_tangent = [True] * len(jaxpr.invars)
     for start, count in ((0, len(own)), (tangent_loop.consts + tangent_loop.carry, len(tangents))):
         is_tangent[start : start + count] = [False] * count
-    tangent_loop = dataclasses.replace(tangent_loop, directions=tuple(is_tangent))
-    return _with_states(loop), loop.derived(
-        tangent_loop, lambda loop: jvp(loop, active, active_results)[1]
-    )
+    return dataclasses.replace(tangent_loop, directions=tuple(is_tangent))
 
 
 def vmap_tangents(loop: Loop, count: int) -> Loop:
@@ -78,6 +108,10 @@ def vmap_tangents(loop: Loop, count: int) -> Loop:
 
     What depends on the point alone is computed once for all of them.
     """
+    if not isinstance(loop.body, Traced):
+        wide = Wide(loop.body, loop.directions, count)
+        made = dataclasses.replace(loop, body=wide, directions=())
+        return loop.derived(made, lambda loop: vmap_tangents(loop, count))
     closed = loop.body.closed()
     axes = tuple(0 if d else None for d in loop.directions)
 
@@ -130,6 +164,11 @@ def _tangent_paces(
 
 def _with_states(loop: Loop) -> Loop:
     """The loop that also saves what it carries at the start of every iteration."""
+    if not isinstance(loop.body, Traced) and differentiable(loop.body):
+        states = range(loop.consts, loop.consts + loop.carry)
+        saved = (*loop.saved, *(1,) * loop.carry)
+        made = dataclasses.replace(loop, body=Passing(loop.body, states), saved=saved)
+        return loop.derived(made, _with_states)
     closed = loop.body.closed()
     kinds, saved = loop.parts(closed.jaxpr.invars), (*loop.saved, *(1,) * loop.carry)
     results = [*closed.jaxpr.outvars, *kinds[1]]
@@ -160,8 +199,6 @@ def needed(loop: Loop, used: Sequence[bool]) -> tuple[Loop, list[bool], list[boo
 
     What is carried and matters to a result wanted stays a result.
     """
-    if not isinstance(loop.body, Traced):
-        return loop, [True] * len(used), [True] * len(loop.body.in_avals)
     # Loops stand inside of loops, and each is asked again for every one around it.
     if tuple(used) not in loop.reduced:
         loop.reduced[tuple(used)] = _without_unused(loop, used)
@@ -169,26 +206,62 @@ def needed(loop: Loop, used: Sequence[bool]) -> tuple[Loop, list[bool], list[boo
 
 
 def _without_unused(loop: Loop, wanted: Sequence[bool]) -> tuple[Loop, list[bool], list[bool]]:
-    closed = loop.body.closed()
-    n, m = loop.consts, loop.consts + loop.carry
-    used = list(wanted)
-    while True:
-        jaxpr, read = without_dead_code(closed.jaxpr, used)
-        more = [u or r for u, r in zip(used[: loop.carry], read[n:m], strict=True)]
-        if more == used[: loop.carry]:
-            break
-        used[: loop.carry] = more
-    keep = [r or (n <= i < m and used[i - n]) for i, r in enumerate(read)]
-    invars = loop.parts(list(zip(closed.jaxpr.invars, keep, strict=True)))
-    kinds = [[v for v, is_kept in part if is_kept] for part in invars]
-    rows = [e for e, k in zip(loop.rows, keep[m:], strict=True) if k]
-    saved = [e for e, u in zip(loop.saved, used[loop.carry :], strict=True) if u]
-    smaller = loop.like(jaxpr, closed.consts, kinds, jaxpr.outvars, rows, saved)
+    everything = loop, [True] * len(wanted), [True] * len(loop.body.in_avals)
+    if isinstance(loop.body, Transposed):
+        return everything  # of which jax asks for all that it does not know to be zero
+    if isinstance(loop.body, Traced):
+        smaller, used, keep = _reduced_trace(loop, wanted)
+    else:
+        smaller, used, keep = _reduced_program(loop, wanted)
+        if all(used) and all(keep):
+            return everything
     left = tuple(d for d, k in zip(loop.directions, keep, strict=False) if k)
-    smaller = dataclasses.replace(smaller, directions=left)
+    smaller = dataclasses.replace(
+        smaller,
+        rows=tuple(e for e, k in zip(loop.rows, loop.parts(keep)[2], strict=True) if k),
+        saved=tuple(e for e, u in zip(loop.saved, used[loop.carry :], strict=True) if u),
+        directions=left,
+    )
     smaller = loop.derived(smaller, lambda loop: needed(loop, wanted)[0])
     smaller.reduced[(True,) * sum(used)] = smaller, [True] * sum(used), [True] * sum(keep)
     return smaller, used, keep
+
+
+def _reduced_trace(loop: Loop, wanted: Sequence[bool]) -> tuple[Loop, list[bool], list[bool]]:
+    """Of what has been traced, the equations that are left."""
+    closed = loop.body.closed()
+
+    def reads(used: Sequence[bool]) -> list[bool]:
+        return without_dead_code(closed.jaxpr, used)[1]
+
+    used, keep = _closed_under_iterations(loop, wanted, reads)
+    jaxpr, _ = without_dead_code(closed.jaxpr, used)
+    invars = loop.parts(list(zip(closed.jaxpr.invars, keep, strict=True)))
+    kinds = [[v for v, is_kept in part if is_kept] for part in invars]
+    return loop.like(jaxpr, closed.consts, kinds, jaxpr.outvars, (), ()), used, keep
+
+
+def _reduced_program(loop: Loop, wanted: Sequence[bool]) -> tuple[Loop, list[bool], list[bool]]:
+    """Of a program, the instructions that are left."""
+    part = loop.body if isinstance(loop.body, Part) else whole(loop.body)
+    used, keep = _closed_under_iterations(loop, wanted, part.reads)
+    consts, carry, _ = (sum(kinds) for kinds in loop.parts(keep))
+    body = part.part(keep, used)
+    return dataclasses.replace(loop, body=body, consts=consts, carry=carry), used, keep
+
+
+def _closed_under_iterations(
+    loop: Loop, wanted: Sequence[bool], reads: Callable[[Sequence[bool]], list[bool]]
+) -> tuple[list[bool], list[bool]]:
+    """The results wanted and those carried that matter to them; the arguments that these read."""
+    n, m = loop.consts, loop.consts + loop.carry
+    used = list(wanted)
+    while True:
+        read = reads(used)
+        more = [u or r for u, r in zip(used[: loop.carry], read[n:m], strict=True)]
+        if more == used[: loop.carry]:
+            return used, [r or (n <= i < m and used[i - n]) for i, r in enumerate(read)]
+        used[: loop.carry] = more
 
 
 def _derivative(

@@ -39,12 +39,14 @@ _AS_IN_PYTHON = "add", "sub", "mul"
 class Program(Instructions):
     """Instructions, and the arithmetic that appends them.
 
-    products: whether products of large matrices are instructions of their own.
+    products: whether products of large matrices are instructions of their own. differentiable: it
+    is there to be differentiated; operations of jax whose derivative is asked of jax are regions.
     """
 
-    def __init__(self, products: bool = False) -> None:
+    def __init__(self, products: bool = False, differentiable: bool = False) -> None:
         super().__init__()
         self.products = products
+        self.differentiable = differentiable
         # Where this is false, loops make no iterations: in a branch that is not taken.
         self.guard: int | None = None
 

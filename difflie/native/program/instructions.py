@@ -51,6 +51,8 @@ class Instructions:
     - `product` of two matrices, row by row, whose sizes are `sizes[k]`: rows, summed, columns;
     - `fma`, `fms` and `fnma`, which are x y + z, x y - z and z - x y with one rounding;
     - `item`, on what has several results, with the place `places[k]` of one;
+    - `region`, of a program that is there to be differentiated: an operation of jax, whose results
+      are not written out, `regions[k]`;
     - `alias`, the same number as another scalar, from which other entries are lost.
 
     Entries are arguments and placeholders of floating point, and sets of them the bits of an
@@ -66,6 +68,7 @@ class Instructions:
         self.shown: list[int] = []
         self.places: dict[int, int] = {}
         self.loops: dict[int, While] = {}
+        self.regions: dict[int, Any] = {}
         self.solves: dict[int, Callable] = {}
         self.sizes: dict[int, tuple[int, int, int]] = {}
         self.arguments: list[int] = []
@@ -191,6 +194,17 @@ class Instructions:
         kind = self.types[operands[0]]
         items = [self.item(number, k, kind, shown) for k in range(sizes[0] * sizes[2])]
         return [self.showing(k, lost) for k in items]
+
+    def region(self, region: Any, operands: Sequence[int], kinds: Sequence[str]) -> list[int]:
+        """The results of an operation of jax, which is left as it is."""
+        shown = union(map(self.needed, operands))
+        # Aliases stay operands, as they show what the number itself does not.
+        number = self.append("region", tuple(operands), "b1", None, 0)
+        self.regions[number] = region
+        return [
+            self.item(number, k, kind, shown if kind[0] == "f" else 0)
+            for k, kind in enumerate(kinds)
+        ]
 
     def repeat(self, loop: While, operands: Sequence[int]) -> list[int]:
         """The carried values at the end of a loop."""

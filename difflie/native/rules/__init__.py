@@ -3,6 +3,8 @@
 from . import arithmetic, control_flow, indexing, matrices, moves, reductions  # noqa: F401
 from .indexing import MOST_INDICES as MOST_INDICES
 from .reductions import work as work
+from .tangents import Differentiable as Differentiable
+from .tangents import copied as copied
 from .writing import LARGEST as LARGEST
 from .writing import RULES as RULES
 from .writing import SCALAR_RULES as SCALAR_RULES

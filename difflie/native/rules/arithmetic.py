@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..program import BINARY, COMPARE, UNARY, Program, Unsupported
-from .writing import SCALAR_RULES
+from .writing import PLAIN, SCALAR_RULES
 
 Params = dict[str, Any]
 
@@ -100,4 +100,10 @@ SCALAR_RULES |= {
     ),
     "select_n": choice,
     "square": lambda program, kind, _, x: program.mul(x, x, kind),
+}
+
+PLAIN |= {
+    *COMPARE,
+    *"add add_any and convert_element_type cos div is_finite mul neg not or select_n sin".split(),
+    *"square sub xor".split(),
 }

@@ -6,16 +6,17 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..fingerprint import CALLS
 from ..jaxprs import nested
-from ..private import scan_sizes
+from ..private import ClosedJaxpr, scan_sizes, within
 from ..program import Program, Unsupported, While, finished
 from ..strict_user_code import has_strict
 from .arithmetic import choice
 from .indexing import is_at
-from .writing import RULES, Array, elementwise, flat, kind_of, like, write_closed
+from .writing import PLAIN, RULES, Array, elementwise, flat, kind_of, like, write_closed
 
 
 def _call(program: Program, equation: Any, *xs: Array) -> list[Array]:
@@ -130,14 +131,33 @@ def _linear_solve(program: Program, equation: Any, *xs: Array) -> list[Array]:
     right, back = xs[last:], jaxprs.transpose_solve
     if len(equation.outvars) != len(right):
         raise Unsupported("what the solver of a linear system returns besides the solution")
+    coefficients = xs[:last]
     if back is None or not any(map(program.is_linear, flat(right))):
         return write_closed(program, jaxprs.solve, [*xs[first:middle], *right])
 
     def transpose(program: Program, cotangents: Sequence[int]) -> list[int]:
+        if program.differentiable:
+            operands = [*coefficients, *like(cotangents, right)]
+            return flat(write_closed(program, _transposed_system(equation), operands))
         operands = [*xs[middle:last], *like(cotangents, right)]
         return flat(write_closed(program, back, operands))
 
     return like(program.solve(flat(right), transpose), right)
+
+
+def _transposed_system(equation: Any) -> ClosedJaxpr:
+    """The transposed system as an operation of jax, which knows its derivative."""
+    avals = [v.aval for v in equation.invars]
+    n = len(avals) - len(equation.outvars)
+
+    def back(*args: Any) -> Any:
+        def solution(*right: Any) -> Any:
+            return equation.primitive.bind(*args[:n], *right, **equation.params)
+
+        return jax.linear_transpose(solution, *avals[n:])(list(args[n:]))
+
+    with within(True):
+        return jax.make_jaxpr(back)(*avals)
 
 
 RULES |= {
@@ -148,3 +168,5 @@ RULES |= {
     "scan": _scan,
     "while": _while,
 }
+# A function with a derivative of its own is none that is called only.
+PLAIN |= {x for x in CALLS if "custom" not in x} | {"native", "scan"}

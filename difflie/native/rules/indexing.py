@@ -16,7 +16,7 @@ from ..private import ClosedJaxpr
 from ..program import NUMPY, Program, Unsupported
 from .arithmetic import at_most
 from .parameters import SCATTERED
-from .writing import RULES, Array, array_of, elementwise, kind_of_result, write_closed
+from .writing import PLAIN, RULES, Array, array_of, elementwise, kind_of_result, write_closed
 
 # Indices that may have more values take too many comparisons.
 MOST_INDICES = 256
@@ -265,3 +265,7 @@ def _window_axes_to(entries: Array, n_rows: int, dropped: set[int], to: tuple[in
     """The axes of the rows and of the windows, those of length 1 dropped, in the given order."""
     entries = np.squeeze(entries, tuple(n_rows + axis for axis in dropped))
     return np.moveaxis(entries, range(n_rows, entries.ndim), to)
+
+
+PLAIN |= {"dynamic_slice", "dynamic_update_slice", "gather", "scatter"}
+PLAIN |= {f"scatter{mark}add" for mark in "-_"}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..program import Program
-from .writing import RULES, Array, constants
+from .writing import PLAIN, RULES, Array, constants
 
 
 def _moved(f: Callable[..., Array]) -> Callable[..., list[Array]]:
@@ -94,3 +94,4 @@ RULES |= {
     "split": _split,
     "unstack": _unstack,
 }
+PLAIN |= {*_MOVES, *_SAME, "iota", "split", "unstack"} - {"stop_gradient"}

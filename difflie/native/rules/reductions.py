@@ -12,7 +12,7 @@ import numpy as np
 
 from ..jaxprs import nested
 from ..program import Program, Unsupported
-from .writing import RULES, Array, array_of, elementwise, kind_of_result
+from .writing import PLAIN, RULES, Array, array_of, elementwise, kind_of_result
 
 # Smaller products of matrices are scalars; rows of few columns fill no vectors.
 _FEWEST_COLUMNS, _LEAST_PRODUCTS = 4, 250
@@ -189,3 +189,4 @@ RULES |= {
     "reduce_prod": _reduction("mul"),
     "reduce_sum": _reduction("add"),
 }
+PLAIN |= {"cumsum", "dot_general", "reduce_and", "reduce_or", "reduce_sum"}

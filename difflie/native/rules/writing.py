@@ -10,11 +10,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
-from ..private import Literal
+from ..jaxprs import nested
+from ..private import ClosedJaxpr, Literal, eval_jaxpr, within
 from ..program import TYPES, Program, Unsupported
-from ..strict_user_code import is_strict
+from ..strict_user_code import has_strict, is_strict
 from .parameters import check
 
 # Arrays with more entries are no part of a program.
@@ -28,6 +30,10 @@ RULES: dict[str, Callable[..., Sequence[Array]]] = {}
 # Those that go entry by entry: the number of an entry of the result, from the program, the type of
 # the result, the parameters of the equation, and the numbers of entries.
 SCALAR_RULES: dict[str, Callable[..., int]] = {}
+
+# Those that have in each of their instructions, or in the function within them, the derivative that
+# jax gives them: in a program that is there to be differentiated, others are regions.
+PLAIN: set[str] = set()
 
 _KINDS = {np.dtype(name): kind for name, kind in TYPES.items()}
 
@@ -121,22 +127,105 @@ def write_closed(program: Program, closed: Any, operands: Sequence[Array]) -> li
         program.strict = is_strict(equation, outside)
         if equation.params:
             check(name, equation.params)
-        entry = SCALAR_RULES.get(name)
-        if entry is not None:
+        if program.differentiable and name not in PLAIN:
+            operation = Operation(jaxpr, equation)
+            results = written_or_region(program, operation, list(map(read, equation.invars)))
+        elif name in SCALAR_RULES:
             (v,) = outvars
-            f = functools.partial(entry, program, kind_of(v.aval.dtype), equation.params)
+            f = functools.partial(
+                SCALAR_RULES[name], program, kind_of(v.aval.dtype), equation.params
+            )
             if not v.aval.shape:
                 # Nine out of ten operations, which need no arrays.
                 values[v] = f(*map(scalar, equation.invars))
                 continue
             results = [elementwise(f, *map(read, equation.invars))]
-        elif name in RULES:
-            results = RULES[name](program, equation, *map(read, equation.invars))
         else:
-            raise Unsupported(f"the operation {name}")
+            results = written(program, equation, list(map(read, equation.invars)))
         for v, result in zip(outvars, results, strict=True):
             _checked(result.size)
             shape = v.aval.shape
             values[v] = result if result.shape == shape else np.broadcast_to(result, shape)
     program.strict = outside
     return [read(v) for v in jaxpr.outvars]
+
+
+def written(program: Program, equation: Any, operands: Sequence[Array]) -> Sequence[Array]:
+    """Appends what an operation of jax computes; operands and results are scalars' numbers."""
+    name = equation.primitive.name
+    entry = SCALAR_RULES.get(name)
+    if entry is not None:
+        kind = kind_of(equation.outvars[0].aval.dtype)
+        return [elementwise(functools.partial(entry, program, kind, equation.params), *operands)]
+    if name in RULES:
+        return RULES[name](program, equation, *operands)
+    raise Unsupported(f"the operation {name}")
+
+
+class Operation:
+    """An operation of jax, of which it is asked for the tangents."""
+
+    def __init__(self, jaxpr: Any, equation: Any):
+        self.equation, self._jaxpr = equation, jaxpr
+        self.has_tangent = [kind_of(v.aval.dtype)[0] == "f" for v in equation.outvars]
+        self._rules: dict[tuple[bool, ...], ClosedJaxpr] = {}
+
+    def derivative(self, varied: tuple[bool, ...]) -> ClosedJaxpr:
+        """The results, and the tangents of those that have one.
+
+        A function of all operands, and of the tangents of those that vary.
+        """
+        if varied not in self._rules:
+            self._rules[varied] = self._traced(varied)
+        return self._rules[varied]
+
+    def _traced(self, varied: tuple[bool, ...]) -> ClosedJaxpr:
+        equation = self.equation
+        # An operand may stand in several places, each with its own tangent.
+        places = [i for i, v in enumerate(equation.invars) if v.__class__ is not Literal]
+        invars = [equation.invars[i] for i in places]
+        one = self._jaxpr.replace(
+            constvars=[],
+            invars=list(dict.fromkeys(invars)),
+            outvars=equation.outvars,
+            eqns=[equation],
+        )
+
+        def both(*args: Any) -> list[Any]:
+            points, moves = args[: len(varied)], iter(args[len(varied) :])
+            given = {v: points[i] for i, v in zip(places, invars, strict=True)}
+            moving = {equation.invars[i]: next(moves) for i, x in enumerate(varied) if x}
+
+            def moved(*values: Any) -> list[Any]:
+                now = given | dict(zip(moving, values, strict=True))
+                return eval_jaxpr(one, [], *(now[v] for v in one.invars))
+
+            points_now = [given[v] for v in moving]
+            results, moves = jax.jvp(moved, points_now, list(moving.values()))
+            return [*results, *(d for d, has in zip(moves, self.has_tangent, strict=True) if has)]
+
+        avals = [v.aval for v in equation.invars]
+        with within(True):
+            return jax.make_jaxpr(both)(
+                *avals, *(a for a, x in zip(avals, varied, strict=True) if x)
+            )
+
+
+def written_or_region(
+    program: Program, operation: Operation, operands: Sequence[Array]
+) -> Sequence[Array]:
+    """Appends an operation, as a region where its derivative is asked of jax."""
+    equation = operation.equation
+    if not program.differentiable:
+        return written(program, equation, operands)
+    if equation.primitive.name.startswith("custom_vjp"):
+        raise Unsupported("tangents of a function that has cotangents only")
+    if program.strict or any(has_strict(x.jaxpr, False) for x in nested(equation.params)):
+        raise Unsupported("the derivative of what is computed strictly")
+    numbers = flat(operands)
+    varies = any(program.types[k][0] == "f" and program.known[k] is None for k in numbers)
+    makes = any(kind_of(v.aval.dtype)[0] == "f" for v in equation.outvars)
+    if not (varies and makes) or any(map(program.is_linear, numbers)):
+        return written(program, equation, operands)
+    kinds = [kind_of(v.aval.dtype) for v in equation.outvars for _ in range(v.aval.size)]
+    return like(program.region(operation, numbers, kinds), [v.aval for v in equation.outvars])
