@@ -7,10 +7,11 @@ what a call computes,
 `rules/` writes it as a program of scalars, one file for each kind of operation; `program/` is what
 that is made of.
 `cpu/` prints programs as LLVM IR, compiles and calls them; `gpu/` does so with CUDA C.
-`fingerprint.py` and `disk_cache.py` cache code between processes; `closures.py` sees what users
-change. `strict_user_code.py` tells what users wrote from what this package did. `collector.py`
-switches Python's garbage collector off while programs are made. Names of jax that may change with
-any version stand in `private.py`.
+`fingerprint.py` and `disk_cache.py` cache code between processes, `stored.py` whole functions, of
+which `contents.py` says what a trace of them reads. `closures.py` sees what users change.
+`strict_user_code.py` tells what users wrote from what this package did. `collector.py` switches
+Python's garbage collector off while programs are made. Names of jax that may change with any
+version stand in `private.py`.
 """
 
 from .closures import Watched as Watched
@@ -23,6 +24,8 @@ from .kernel import kernel as kernel
 from .kernel import scan as scan
 from .private import coordination as coordination
 from .private import linear_identity as linear_identity
+from .private import staging as staging
+from .stored import stored as stored
 from .strict_user_code import as_written as as_written
 from .strict_user_code import is_own as is_own
 from .strict_user_code import structured as structured

@@ -47,14 +47,14 @@ def _digest(parts: Any) -> str:
 @functools.cache
 def _compiler() -> str:
     """A digest of this package: its compiler, and its rules, which no jaxpr shows."""
-    return _digest(sorted(_sources(importlib.resources.files("difflie"))))
+    return _digest(sorted(sources(importlib.resources.files("difflie"))))
 
 
-def _sources(folder: Any, within: str = "") -> Iterator[tuple[str, bytes]]:
+def sources(folder: Any, within: str = "") -> Iterator[tuple[str, bytes]]:
     """All code in a folder: names and contents."""
     for f in folder.iterdir():
         if f.is_dir() and f.name != "__pycache__":
-            yield from _sources(f, f"{within}{f.name}/")
+            yield from sources(f, f"{within}{f.name}/")
         elif f.name.endswith(".py"):
             yield within + f.name, f.read_bytes()
 

@@ -5,6 +5,7 @@ Tested with jax 0.8.1, 0.9.2, 0.10.2, 0.11.0 and 0.12.0. With other versions nat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,16 +13,20 @@ from typing import Any
 import jax
 import jax.ffi
 import numpy as np
-from jax._src import config
+from jax._src import config, core
 from jax._src.distributed import global_state
+from jax._src.interpreters import ad as inner_ad
+from jax._src.interpreters import mlir as inner_mlir
 from jax.core import ShapedArray as ShapedArray
 from jax.core import eval_jaxpr as eval_jaxpr
 from jax.extend.core import ClosedJaxpr as ClosedJaxpr
 from jax.extend.core import Literal as Literal
 from jax.extend.core import Primitive as Primitive
+from jax.extend.core import jaxpr_as_fun as jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 _FIRST, _LAST = (0, 8), (0, 12)
@@ -202,3 +207,113 @@ def foreign_call(
     if "mhlo.backend_config" in call.attributes:
         del call.attributes["mhlo.backend_config"]
     return results  # pyright: ignore
+
+
+# Programs that are stored and called in other programs, in the versions where this was tried
+
+_STORING = (0, 10), (0, 10)
+
+
+def storing() -> bool:
+    """Whether programs can be stored with this jax."""
+    return _STORING[0] <= jax.__version_info__[:2] <= _STORING[1] and untested() is None
+
+
+def trace_flags() -> tuple | None:
+    """All settings that a trace depends on; None within a map over axes or devices."""
+    flags = config.trace_context()
+    axes = [x for x in flags if hasattr(x, "axis_sizes")]
+    said = tuple(repr(x) for x in flags if not hasattr(x, "axis_sizes"))
+    unreadable = any(" object at " in x or "Mesh" in x for x in said)
+    return None if unreadable or any(x.axis_sizes for x in axes) else said
+
+
+def linearized(closed: ClosedJaxpr, moving: Sequence[bool]) -> tuple[Any, ...]:
+    """The function with residuals behind its results, and the linear one of residuals and changes.
+
+    Behind them, which results change, and for each residual the argument that it is, or None.
+    """
+    allowed = [False] * len(closed.consts) + [True] * len(moving)
+    made = inner_ad.linearize_jaxpr(closed, moving, allow_fwds=allowed, is_vjp=True)
+    saving, _, changing, given, linear = made
+    count = len(closed.consts)
+    return saving, linear, list(changing), [None if i is None else i - count for i in given]
+
+
+def with_tangents(closed: ClosedJaxpr, moving: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+    """The function of arguments and changes to results and changes, and which results change."""
+    made, changing = inner_ad.jvp_jaxpr(closed, list(moving), False)
+    return made, list(changing)
+
+
+def staging() -> bool:
+    """Whether operations on known arrays become part of a program that is being traced."""
+    trace = core.trace_ctx.trace
+    while hasattr(trace, "parent_trace"):
+        trace = trace.parent_trace
+    return not isinstance(trace, core.EvalTrace)
+
+
+def define_stored(
+    primitive: Primitive,
+    *,
+    apply: Rule,
+    run: Rule,
+    shapes: Rule,
+    differentiate: Rule,
+    linearize: Rule,
+    transpose: Rule,
+    batch: Rule,
+    without_unused: Rule,
+    lowering: Callable[[Rule], Rule],
+) -> None:
+    """As `define`, for one that is linearized by a rule of its own and lowered so on the CPU.
+
+    linearize(moving, *args, **params): results, which of them change, residuals, and the function
+    of residuals and changes.
+    """
+    define(
+        primitive,
+        apply=apply,
+        run=run,
+        shapes=shapes,
+        differentiate=differentiate,
+        transpose=transpose,
+        batch=batch,
+        without_unused=without_unused,
+        lowerings={"cpu": lowering},
+    )
+
+    def rule(reverse: bool, moving: Sequence[bool], *args: Any, **params: Any) -> Any:
+        made = linearize(moving, *args, **params) if reverse else None
+        if made is None:
+            return inner_ad.fallback_linearize_rule(primitive, reverse, moving, *args, **params)
+        return made
+
+    if storing():
+        inner_ad.primitive_linearizations[primitive] = rule
+
+
+def lowered(closed: ClosedJaxpr) -> tuple[bytes, list[str]]:
+    """The function as a module of its own, and the names of the handlers that it calls."""
+    f = jax.jit(jaxpr_as_fun(closed), keep_unused=True)
+    module: Any = f.lower(*closed.in_avals).compiler_ir("stablehlo")
+    for function in module.body.operations:
+        for attributes in ("arg_attrs", "res_attrs"):
+            if function.sym_name.value == "main" and attributes in function.attributes:
+                del function.attributes[attributes]
+    text = module.operation.get_asm(large_elements_limit=8)
+    names = re.findall(r"custom_call @([\w.]+)", text) + re.findall(
+        r'call_target_name = "([^"]+)"', text
+    )
+    return inner_mlir.module_to_bytecode(module), sorted(set(names))
+
+
+def call_of_module(context: Context, data: bytes, args: Sequence[Value]) -> list[Value]:
+    """A call of a module that was `lowered`, which becomes a part of that of the context."""
+    to = context.module_context
+    module = ir.Module.parse(data, context=to.context)
+    main: Any = ir.SymbolTable(module.operation)["main"]
+    name = inner_mlir.merge_mlir_modules(to.module, "stored", module, dst_symtab=to.symbol_table)
+    symbol = ir.FlatSymbolRefAttr.get(name, context=to.context)
+    return list(func.CallOp(main.type.results, symbol, list(args)).results)

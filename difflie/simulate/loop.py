@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from .. import native
-from ..constraints import Stabilisation
+from ..constraints import Stabilisation, start_error
 from ..forces.actuators.acting import timed
 from ..forces.inputs import SampledInput
 from ..formulations import Formulation
@@ -46,13 +46,13 @@ Progress = Callable[[int, int], None] | None
 class Run(NamedTuple):
     """The ingredients of a loop, except its length.
 
-    start: the tree, q (nq,), v (nv,) and dt () in s. how: formulation, method, adjoint,
-    stabilisation, which fit each other.
+    start: the tree, or the system of which `prepared` makes it, q (nq,), v (nv,) and dt () in s.
+    how: formulation, method, adjoint, stabilisation, which fit each other.
     looked_at: which of "resolution" and "flight" the result is to have. code: what methods of
     users' classes read, None without any.
     """
 
-    start: tuple[Tree, jax.Array, jax.Array, jax.Array]
+    start: tuple[Any, jax.Array, jax.Array, jax.Array]
     control: Input
     wrench: Input
     events: tuple[Event, ...]
@@ -60,6 +60,11 @@ class Run(NamedTuple):
     how: tuple[type[Formulation], Method, Adjoint, Stabilisation]
     looked_at: tuple[str, ...] = ()
     code: Any = None
+
+    def prepared(self) -> Run:
+        """The same run with the tree."""
+        system, *state = self.start
+        return self if isinstance(system, Tree) else self._replace(start=(Tree.of(system), *state))
 
     def time_steps(self) -> TimeSteps:
         """The steps of it."""
@@ -86,10 +91,10 @@ class Run(NamedTuple):
 
 
 def trajectory(
-    run: Run, error: jax.Array, steps: int, save_every: int, progress: Progress
+    run: Run, error: jax.Array | None, steps: int, save_every: int, progress: Progress
 ) -> Trajectory:
     """The motion as a `Trajectory` with m + 1 rows (m + 1, ...), m = steps / save_every."""
-    if steps > _PIECE and _concrete(run):
+    if steps > _PIECE and error is not None and _concrete(run):
         return _in_pieces(run, error, steps, save_every, progress)
     return _at_once(run, error, steps, save_every)
 
@@ -105,7 +110,7 @@ def _compiled(f: Callable[..., Any]) -> Callable[..., Any]:
         filled = iter(arrays)
         leaves = [next(filled) if x is _ARRAY else x for x in others]
         with native.collector_off():
-            return f(*jax.tree.unflatten(structure, leaves))
+            return native.stored(f, *jax.tree.unflatten(structure, leaves))
 
     jitted = jax.jit(on_arrays, static_argnums=(0, 1))
 
@@ -122,10 +127,16 @@ _ARRAY = object()
 
 
 @_compiled
-def _at_once(run: Run, error: jax.Array, steps: int, save_every: int) -> Trajectory:
-    """The same as one program, compiled for each topology, method, length and input function."""
+def _at_once(run: Run, error: jax.Array | None, steps: int, save_every: int) -> Trajectory:
+    """The same as one program, compiled for each topology, method, length and input function.
+
+    Without the error of the start, see `start_error`, this is looked at first.
+    """
+    run = run.prepared()
+    (tree, q0, v0, _), (_, _, adjoint, _) = run.start, run.how
+    if error is None:
+        error = start_error(tree.carried(), q0, v0)
     run.check()
-    (_, q0, v0, _), (_, _, adjoint, _) = run.start, run.how
     shape = steps // save_every, save_every
     rows, loop = run.rows(steps, shape), run.time_steps()
     start, record = loop.start(q0, v0, rows, save_every)
@@ -219,6 +230,8 @@ _PIECE = 20_000
 
 def _concrete(run: Run) -> bool:
     """Whether nothing in a run is traced, closures of its functions included."""
+    if not isinstance(run.start[0], Tree):
+        return False
     leaves = jax.tree.leaves((run.start, run.control, run.wrench))
     _, q0, v0, dt = run.start
     for u in (run.control, run.wrench, *run.events):

@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike
 from ..constraints import Projection, Stabilisation, start_error
 from ..formulations import formulation_of
 from ..integrators import RKMK4, Method
+from ..native import staging
 from ..quantities.reductions import Reduction
 from ..system.arguments import check_system, checked_arrays
 from ..system.frozen import is_frozen
 from ..system.kinematic_tree import Tree
-from ..system.system import System
+from ..system.system import System, carried_tree
 from ..system.user_functions import users_code, watched
 from .adjoint import Adjoint, Direct
 from .arguments import (
@@ -115,23 +116,28 @@ def simulate(
     inputs = _inputs(system, control, wrench, dt, steps)
     events = () if until is None else events_of(system, until, (jnp.zeros_like(dt), q0, v0))
     start, how = (_tree(system, dt), q0, v0, dt), (kind, method, adjoint, stabilisation)
-    run = _run(start, *inputs, events, checked_reductions(reductions, adjoint), how)
-    made = trajectory(run, _start_error(run), steps, save_every, progress)
+    run = _run(system, start, *inputs, events, checked_reductions(reductions, adjoint), how)
+    made = trajectory(run, _start_error(system, run), steps, save_every, progress)
     warn_of(made.result.resolution, "simulate")
     finer = functools.partial(_finer, system, run, steps, save_every)
     return repeated_by(made, Refinement(finer, method.order, method.name))
 
 
-def _tree(system: System, dt: jax.Array) -> Tree:
-    """The tree of a system, made once for one whose numbers are known and cannot change."""
-    if isinstance(dt, Tracer) or is_frozen(system):
+def _tree(system: System, dt: jax.Array) -> Tree | System:
+    """The tree of a system, made once for one whose numbers are known and cannot change.
+
+    The system itself where making the tree is a part of a program, and so of the run's.
+    """
+    if is_frozen(system) or carried_tree(system) is not None:
         return Tree.of(system)
-    known = vars(system).get(_KNOWN)
-    if known is None:
-        known = Tree.of(system)
-        leaves = jax.tree.leaves(known)
-        if all(isinstance(a, jax.Array) and not isinstance(a, Tracer) for a in leaves):
-            object.__setattr__(system, _KNOWN, known)
+    if (known := vars(system).get(_KNOWN)) is not None and not isinstance(dt, Tracer):
+        return known
+    if staging() or any(isinstance(a, Tracer) for a in jax.tree.leaves((system, dt))):
+        return system
+    known = Tree.of(system)
+    leaves = jax.tree.leaves(known)
+    if all(isinstance(a, jax.Array) and not isinstance(a, Tracer) for a in leaves):
+        object.__setattr__(system, _KNOWN, known)
     return known
 
 
@@ -139,12 +145,17 @@ def _tree(system: System, dt: jax.Array) -> Tree:
 _KNOWN = "_tree_of_simulate"
 
 
-def _start_error(run: Run) -> Any:
-    """The error of the start, see `start_error`; states without constraints have been checked."""
+def _start_error(system: System, run: Run) -> Any:
+    """The error of the start, see `start_error`; states without constraints have been checked.
+
+    None where the tree is not made yet, and the run looks at its start.
+    """
     tree, q0, v0, _ = run.start
-    leaves = jax.tree.leaves((tree.system, q0, v0))
-    if tree.constraints or any(isinstance(a, Tracer) for a in leaves):
-        return start_error(tree.carried(), q0, v0)
+    traced = any(isinstance(a, Tracer) for a in jax.tree.leaves((system, q0, v0)))
+    if traced and isinstance(tree, System):
+        return None
+    if traced or system.constraints:
+        return start_error(tree.carried() if isinstance(tree, Tree) else system, q0, v0)
     return np.zeros((), q0.dtype)
 
 
@@ -167,10 +178,16 @@ def _inputs(
 
 
 def _run(
-    start: Any, control: Input, wrench: Input, events: Any, kept: dict[str, Reduction], how: Any
+    system: System,
+    start: Any,
+    control: Input,
+    wrench: Input,
+    events: Any,
+    kept: dict[str, Reduction],
+    how: Any,
 ) -> Run:
     """The loop with users' functions watched for changes."""
-    system, method = start[0].system, how[1]
+    method = how[1]
     control, wrench = _watched(control), watched(wrench)
     events = tuple(map(watched, events))
     controller = control.controller if isinstance(control, Sampled) else None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from difflie import native
-from difflie.native.fingerprint import _sources, fingerprint
+from difflie.native.fingerprint import fingerprint, sources
 from difflie.native.loop import Loop
 from difflie.native.loop_body import Traced
 from difflie.native.loop_derivatives import transposed
@@ -124,7 +124,7 @@ def test_all_of_the_compiler_counts():
     """Code of another compiler is not found, in whichever of its folders it differs."""
     folder = Path(native.__file__).parent
     names = [p.relative_to(folder).as_posix() for p in folder.rglob("*.py")]
-    assert sorted(name for name, _ in _sources(folder)) == sorted(names)
+    assert sorted(name for name, _ in sources(folder)) == sorted(names)
 
 
 def test_what_cannot_be_read_has_no_digest():

@@ -37,6 +37,24 @@ def address(text: str, name: str) -> int:
     return address_of(hashlib.sha256(text.encode()).hexdigest(), name, lambda: text)
 
 
+class Missing(Exception):
+    """A program that is not to be written, and has no code."""
+
+
+def known_address_of(digest: str, name: str) -> int:
+    """The same for a program whose code is there; raises Missing if it is not."""
+
+    def write() -> str:
+        raise Missing
+
+    return address_of(digest, name, write)
+
+
+def processor() -> tuple[str, ...]:
+    """What code is compiled for: the system, the processor and what that can do."""
+    return _host()[1:]
+
+
 def address_of(digest: str, name: str, write: Callable[[], str]) -> int:
     """The same for a program with this digest, written only if its code is not there yet."""
     with _lock:

@@ -27,6 +27,7 @@ from ..rules import kind_of, work
 from . import ffi, object_code
 from .functions import carrying, printed
 from .module import Module, Place, joined
+from .object_code import processor as processor
 from .types import bytes_of
 
 # Frames up to this size are on the stack.
@@ -347,7 +348,27 @@ def _registered(loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: 
             "nothing needs to be done"
         )
         raise
-    return ffi.target(f"difflie_{digest[:24]}", address)
+    return _named(digest, address)
+
+
+def _named(digest: str, address: int) -> str:
+    name = f"difflie_{digest[:24]}"
+    _digests[name] = digest
+    return ffi.target(name, address)
+
+
+# Of the handlers of this process, by name.
+_digests: dict[str, str] = {}
+
+
+def digest_of(name: str) -> str | None:
+    """By which another process finds the code of a handler; None for one of others."""
+    return _digests.get(name)
+
+
+def registered(digest: str) -> str:
+    """The name of a handler whose code is on disk; raises Missing if it is not."""
+    return _named(digest, object_code.known_address_of(digest, "handler"))
 
 
 _handler = with_fallback(_registered, warn_slower)
