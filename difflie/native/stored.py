@@ -33,6 +33,7 @@ import numpy as np
 from . import disk_cache
 from .attempts import available
 from .closures import Unknown
+from .collector import collector_off
 from .contents import described, packed, unpacked
 from .cpu import vectorized_loop
 from .cpu.object_code import Missing
@@ -80,7 +81,8 @@ class Program:
     def closed(self) -> ClosedJaxpr:
         """The function, traced."""
         if self._closed is None:
-            self._closed, known = self._trace()
+            with collector_off():
+                self._closed, known = self._trace()
             known["results"] = [_kind(a) for a in self._closed.out_avals]
             # As it comes back from disk.
             known = json.loads(json.dumps(known))
@@ -135,7 +137,8 @@ class Program:
         return self._lowered()
 
     def _lowered(self) -> bytes | None:
-        module, names = lowered(self.closed())
+        with collector_off():
+            module, names = lowered(self.closed())
         digests = [vectorized_loop.digest_of(name) for name in names]
         if None in digests:
             return None
