@@ -85,9 +85,9 @@ def _(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     """g(xi, x) = 0 is differentiated for all xi (nv,) at once: dx = -(dg/dx)^-1 dg/dxi."""
     (tree, q), (_, dq) = primals, tangents
     space = tree.topology.manifold
-    ways, gram, _ = ways_back(tree, q)
-    x, _ = correction(tree, q, ways, gram)
-    inverse = jax.vmap(minimum_norm(gram), 1, 1)
+    ways, half, _ = ways_back(tree, q)
+    x, _ = correction(tree, q, ways, half)
+    inverse = jax.vmap(minimum_norm(product(half.T, half), half), 1, 1)
 
     def corrected(xi: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         there = space.retract(q, xi)

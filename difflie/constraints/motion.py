@@ -53,14 +53,19 @@ class Balance(eqx.Module):
     ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
         """x (nv,) and nu (m,), differentiated by the equations they solve."""
         M, A = jax.lax.stop_gradient((self.M, self.A))
-        factor = jax.scipy.linalg.cho_factor(M)
-        Y = jax.scipy.linalg.cho_solve(factor, A.T)
-        inverse = minimum_norm(product(A, Y))
+        # With M = L L^T: half = L^-1 A^T, and the Gram matrix A M^-1 A^T is half^T half.
+        L = jnp.linalg.cholesky(M)
+
+        def triangular(given: jax.Array, trans: int = 0) -> jax.Array:
+            return jax.scipy.linalg.solve_triangular(L, given, trans=trans, lower=True)
+
+        half = triangular(A.T)
+        inverse = minimum_norm(product(half.T, half), half)
 
         def solved(f: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-            free = jax.scipy.linalg.cho_solve(factor, f)
-            nu = inverse(product(A, free) - b)
-            return free - product(Y, nu), nu
+            free = triangular(f)
+            nu = inverse(product(half.T, free) - b)
+            return triangular(free - product(half, nu), 1), nu
 
         return self._differentiated(solved, f, b)
 

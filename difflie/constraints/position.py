@@ -68,8 +68,8 @@ def consistent_position(
     """
     if not holonomic(tree.system.constraints).any():
         return q, jnp.asarray(True)
-    ways, gram, size = ways_back(tree, q)
-    x, converged = correction(tree, q, ways, gram)
+    ways, half, size = ways_back(tree, q)
+    x, converged = correction(tree, q, ways, half)
     near = reached(tree, q, ways, jnp.where(converged, x, 0 * x))
     left = equations(tree, near).residual()
     return preserving_constraints(near, left, size), converged
@@ -77,15 +77,19 @@ def consistent_position(
 
 def ways_back(
     tree: Tree, q: Float[Array, " nq"]
-) -> tuple[Float[Array, "nv p"], Float[Array, "p p"], Float[Array, ""]]:
-    """Y (nv, p) and A Y (p, p) over a scale, so that x is of the size of g; the largest of A ()."""
+) -> tuple[Float[Array, "nv p"], Float[Array, "nv p"], Float[Array, ""]]:
+    """Y (nv, p) over a scale, so that x is of the size of g; half (nv, p); the largest of A ().
+
+    half^T half is A Y (p, p) over the same scale.
+    """
     rows = np.flatnonzero(holonomic(tree.system.constraints))
     A = equations(tree, q).jacobian()[rows]
-    Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(tree, q)), A.T)
-    gram = product(A, Y)
-    scale = jax.lax.stop_gradient(jnp.trace(gram) / len(rows))
+    L = jnp.linalg.cholesky(crba(tree, q))
+    half = jax.scipy.linalg.solve_triangular(L, A.T, lower=True)
+    Y = jax.scipy.linalg.solve_triangular(L, half, trans=1, lower=True)
+    scale = jax.lax.stop_gradient(jnp.sum(half * half) / len(rows))
     scale = jnp.where(scale > 0, scale, 1)
-    return Y / scale, gram / scale, jnp.max(jnp.abs(A))
+    return Y / scale, half / jnp.sqrt(scale), jnp.max(jnp.abs(A))
 
 
 def reached(
@@ -96,16 +100,16 @@ def reached(
 
 
 def correction(
-    tree: Tree, q: Float[Array, " nq"], ways: Float[Array, "nv p"], gram: Float[Array, "p p"]
+    tree: Tree, q: Float[Array, " nq"], ways: Float[Array, "nv p"], half: Float[Array, "nv p"]
 ) -> tuple[Float[Array, " p"], Bool[Array, ""]]:
     """The x (p,) with g(q') = 0, and whether it was found ()."""
 
     def residual(x: jax.Array) -> jax.Array:
         return equations(tree, reached(tree, q, ways, x)).residual()
 
-    inverse = minimum_norm(gram)
+    inverse = minimum_norm(product(half.T, half), half)
 
     def change(x: jax.Array, b: jax.Array) -> jax.Array:
         return inverse(residual(x) - b)
 
-    return root(residual, jnp.zeros(len(gram), q.dtype), Corrections(change))
+    return root(residual, jnp.zeros(half.shape[1], q.dtype), Corrections(change))

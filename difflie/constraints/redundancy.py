@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
+from ..solvers.linear import SMALL, singular_values
 from ..system.arguments import checked
 from ..system.frozen import unfreeze
 from ..system.kinematic_tree import Tree
@@ -80,12 +81,14 @@ def independence(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n"]:
     """Singular values (min(m, nv),) of A M^-1/2, the largest first.
 
     A (m, nv), M (nv, nv) at the configuration q (nq,). They do not depend on the choice of the
-    velocities.
+    velocities. Not differentiated.
     """
     A = equations(bilateral(tree), q).jacobian()
     factor = jnp.linalg.cholesky(crba(tree, q))
     scaled = jax.scipy.linalg.solve_triangular(factor, A.T, lower=True)
-    return jnp.linalg.svd(scaled, compute_uv=False)
+    if min(scaled.shape) > SMALL:
+        return jnp.linalg.svd(jax.lax.stop_gradient(scaled), compute_uv=False)
+    return singular_values(scaled)
 
 
 class Margin(eqx.Module):

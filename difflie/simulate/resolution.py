@@ -108,13 +108,18 @@ def resolution(
 def _mobility(tree: Tree, q: jax.Array) -> jax.Array:
     """M^-1 (nv, nv), of what the constraints leave free."""
     M, kept = crba(tree, q), bilateral(tree)
-    inverse = jax.scipy.linalg.cho_solve(
-        jax.scipy.linalg.cho_factor(M), jnp.eye(len(M), dtype=M.dtype)
-    )
+
+    def halved(given: jax.Array) -> jax.Array:
+        return jax.scipy.linalg.solve_triangular(L, given, lower=True)
+
+    L = jnp.linalg.cholesky(M)
+    unit = halved(jnp.eye(len(M), dtype=M.dtype))
+    inverse = product(unit.T, unit)
     if not kept.constraints:
         return inverse
-    Y = product(inverse, equations(kept, q).jacobian().T)
-    solve = minimum_norm(product(equations(kept, q).jacobian(), Y))
+    half = halved(equations(kept, q).jacobian().T)
+    Y = product(unit.T, half)
+    solve = minimum_norm(product(half.T, half), half)
     return inverse - product(Y, jax.vmap(solve, 1, 1)(Y.T))
 
 

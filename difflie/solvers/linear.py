@@ -6,8 +6,8 @@ In the smallest solutions of singular equations no rank is decided, which would 
 evaluation to the next. Eigenvalues or singular values s are inverted as s / (s^2 + e^2), with e far
 below the largest: this removes rounding errors and damps small values.
 
-Jacobi's eigenvalue algorithm and Gauss-Jordan elimination of small matrices are in plain
-arithmetic, which compiles into a native loop.
+Jacobi's algorithms for eigenvalues and singular values and Gauss-Jordan elimination of small
+matrices are in plain arithmetic, which compiles into a native loop.
 """
 
 from __future__ import annotations
@@ -63,6 +63,49 @@ def eigen(a: jax.Array) -> tuple[jax.Array, jax.Array]:
     return a[every, every][extra:], rows[extra:, extra:].T
 
 
+def singular_values(a: jax.Array) -> jax.Array:
+    """The singular values (min(m, n),) of a (m, n), the largest first; not differentiated.
+
+    For small matrices, see `eigen`. One-sided: rotations make the rows of the matrix, or its
+    columns if these are fewer, orthogonal, and their lengths are the singular values. Rounding is
+    that of the largest; what `a^T a` would lose of the small ones is kept. Golub and Van Loan,
+    Matrix Computations, 8.6.
+    """
+    a = jax.lax.stop_gradient(a)
+    a = a.T if a.shape[0] > a.shape[1] else a
+    count = len(a)
+    if not a.size:
+        return jnp.zeros(count, a.dtype)
+    half = (count + 1) // 2
+    largest = jnp.max(jnp.abs(a))
+    a = a / jnp.where(largest > 0, largest, 1)
+    rows = jnp.pad(a, ((2 * half - count, 0), (0, 0)))
+    limit = a.shape[1] * float(jnp.finfo(a.dtype).eps)
+    order = _next_pairs(half)
+    turns = max(1, 2 * half - 1)
+
+    def unfinished(state: tuple) -> jax.Array:
+        _, orthogonal, count = state
+        return (orthogonal < turns) & (count < _SWEEPS * turns)
+
+    def turn(state: tuple) -> tuple:
+        rows, orthogonal, count = state
+        x, y = rows[:half], rows[half:]
+        xx, xy, yy = (jnp.sum(u * v, axis=1) for u, v in ((x, x), (x, y), (y, y)))
+        # A comparison with what is not a number is false, and ends the search.
+        oblique = jnp.any(jnp.abs(xy) > limit * jnp.sqrt(xx) * jnp.sqrt(yy))
+        c, s = _rotations(xx, xy, yy)
+        x, y = c[:, None] * x - s[:, None] * y, s[:, None] * x + c[:, None] * y
+        rows = jnp.concatenate((x, y))[order]
+        return rows, jnp.where(oblique, 0, orthogonal + 1), count + 1
+
+    none = jnp.asarray(0)
+    rows, _, _ = jax.lax.while_loop(unfinished, turn, (rows, none, none))
+    lengths = largest * jnp.sqrt(jnp.sum(rows * rows, axis=1))
+    # The row that was added has no length, and is the last of them.
+    return -jnp.sort(-lengths)[:count]
+
+
 def _rotations(p: jax.Array, pq: jax.Array, q: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Cosines and sines (k,) of the smaller angles that make the entries pq (k,) zero."""
     d = q - p
@@ -81,8 +124,8 @@ def _next_pairs(half: int) -> np.ndarray:
     return np.array([0, second[0], *first[1:-1], *second[1:], first[-1]])
 
 
-# Up to this many rows native code is quicker than LAPACK, and written in no time.
-_SMALL = 16
+# Larger matrices are left to LAPACK, and with it the loop to XLA.
+SMALL = 40
 
 Linear = Callable[[jax.Array], jax.Array]
 
@@ -92,17 +135,25 @@ def product(a: Any, b: jax.Array) -> jax.Array:
     return jnp.matmul(jnp.asarray(a, b.dtype), b, precision=jax.lax.Precision.HIGHEST)
 
 
-def minimum_norm(gram: jax.Array) -> Linear:
+def minimum_norm(gram: jax.Array, half: jax.Array | None = None) -> Linear:
     """The smallest x (m,) with gram x = b, as a linear function of b (m,) in the range of gram.
 
-    gram (m, m) is positive semidefinite and is not differentiated. One refinement makes up for the
-    damping of small eigenvalues and for the rounding of the decomposition.
+    gram (m, m) is positive semidefinite and is not differentiated. half (n, m): a factor of it,
+    gram = half^T half, which makes redundant equations cheaper: with fewer rows than columns half
+    half^T has the same eigenvalues but for zeros. One refinement makes up for the damping of small
+    eigenvalues and for the rounding of the decomposition.
     """
     if not len(gram):
         return lambda b: b
-    gram = jax.lax.stop_gradient(gram)
-    s, basis = eigen(gram) if len(gram) <= _SMALL else jnp.linalg.eigh(gram)
-    weight = _weights(s, jnp.max(s))
+    gram, half = jax.lax.stop_gradient((gram, half))
+    if half is None or len(half) >= len(gram):
+        s, basis = _eigen(gram)
+        weight = _weights(s, jnp.max(s))
+    else:
+        # The eigenvectors of the Gram matrix are half^T u / sqrt(s).
+        s, basis = _eigen(product(half, half.T))
+        basis = product(half.T, basis)
+        weight = _weights(s, jnp.max(s), 0)
 
     def solved(b: jax.Array) -> jax.Array:
         return product(basis, weight * product(basis.T, b))
@@ -112,6 +163,11 @@ def minimum_norm(gram: jax.Array) -> Linear:
         return x + solved(b - product(gram, x))
 
     return refined
+
+
+def _eigen(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    s, basis = eigen(a) if len(a) <= SMALL else jnp.linalg.eigh(a)
+    return s, basis
 
 
 def pseudoinverse(matrix: jax.Array) -> Linear:
@@ -131,10 +187,11 @@ def pseudoinverse(matrix: jax.Array) -> Linear:
     return solved
 
 
-def _weights(s: jax.Array, largest: jax.Array) -> jax.Array:
+def _weights(s: jax.Array, largest: jax.Array, power: int = 1) -> jax.Array:
+    """s^power / (s^2 + e^2), with e far below the largest s."""
     limits = jnp.finfo(s.dtype)
     e = float(limits.eps) ** 0.6 * jnp.maximum(largest, limits.tiny**0.25)
-    return s / (s * s + e * e)
+    return s**power / (s * s + e * e)
 
 
 def inverse(a: jax.Array, columns: jax.Array | int) -> jax.Array:

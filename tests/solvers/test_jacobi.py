@@ -1,4 +1,4 @@
-"""Jacobi's eigenvalue algorithm against LAPACK."""
+"""Jacobi's algorithms for eigenvalues and singular values against LAPACK."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from difflie import native
-from difflie.solvers.linear import eigen
+from difflie.solvers.linear import eigen, minimum_norm, singular_values
 
 RANDOM = np.random.default_rng(0)
 
@@ -50,3 +50,56 @@ def test_eigenvalues_and_vectors(n, dtype):
 
 def test_what_is_not_finite_ends():
     assert np.isnan(eigen(jnp.full((3, 3), jnp.nan))[0]).all()
+
+
+def of_rank(rank, size=(6, 9)):
+    return RANDOM.normal(size=(size[0], rank)) @ RANDOM.normal(size=(rank, size[1]))
+
+
+MATRICES = {
+    "ordinary": of_rank(6),
+    "tall": of_rank(5, (9, 5)),
+    "rank 3": of_rank(3),
+    "zero": np.zeros((6, 9)),
+    "repeated": np.eye(7, 5),
+    "graded": 10.0 ** -np.arange(5)[:, None] * of_rank(5, (5, 5)),
+    "one": np.array([[-2.0]]),
+    "no rows": np.zeros((0, 4)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", MATRICES)
+def test_singular_values(kind, dtype):
+    """To rounding of the largest, the largest first, the ordinary way and natively."""
+    a = MATRICES[kind].astype(dtype)
+    right = np.linalg.svd(a, compute_uv=False)
+    rounding = 20 * max(a.shape) * np.finfo(dtype).eps
+    for f in (singular_values, native.kernel(singular_values)):
+        s = jax.jit(f)(a)
+        assert s.dtype == dtype
+        np.testing.assert_allclose(s, right, atol=rounding * right.max(initial=0))
+
+
+def test_small_singular_values_are_not_those_of_the_gram_matrix():
+    """Values below the root of rounding, which the eigenvalues of a^T a do not tell."""
+    u, _ = np.linalg.qr(RANDOM.normal(size=(6, 6)))
+    a = u @ np.diag([1, 1e-3, 1e-6, 1e-9, 1e-12, 0]) @ u.T
+    np.testing.assert_allclose(
+        singular_values(jnp.asarray(a))[:5], [1, 1e-3, 1e-6, 1e-9, 1e-12], rtol=1e-3
+    )
+
+
+def test_singular_values_of_what_is_not_finite():
+    assert np.isnan(singular_values(jnp.full((3, 4), jnp.nan))).all()
+
+
+@pytest.mark.parametrize("rank", [2, 4])
+def test_the_smallest_solution_by_a_factor(rank):
+    """The same as of the Gram matrix alone, and as of the pseudoinverse."""
+    half = of_rank(rank, (4, 11))
+    gram = half.T @ half
+    b = gram @ RANDOM.normal(size=11)
+    x = minimum_norm(jnp.asarray(gram), jnp.asarray(half))(b)
+    np.testing.assert_allclose(x, np.linalg.pinv(gram, 1e-10) @ b, atol=1e-9)
+    np.testing.assert_allclose(x, minimum_norm(jnp.asarray(gram))(b), atol=1e-9)
