@@ -8,6 +8,7 @@ from jax import lax
 from transformations import assert_same, natively
 
 from difflie.native import kernel, scan
+from difflie.native.rules import control_flow
 
 LENGTH = 12
 X, GAIN = jnp.array([0.3, -1.2, 2.0]), jnp.float64(1.7)
@@ -380,3 +381,49 @@ def test_many_directions_at_a_point(count, points):
     together = jax.jit(jax.vmap(along))(directions)
     one_by_one = jnp.stack([jax.jit(along)(direction) for direction in directions])
     np.testing.assert_allclose(together, one_by_one, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_loops_inside_are_not_written_out(monkeypatch, reverse):
+    """As those written out: rows known and given, derivatives, batches, in one loop around it."""
+    monkeypatch.setenv("DIFFLIE_CACHE", "0")
+    monkeypatch.setattr(control_flow, "_MOST_WRITTEN", 0)
+    rolled = []
+    repeated = control_flow._rolled
+    monkeypatch.setattr(control_flow, "_rolled", lambda *args: rolled.append(1) or repeated(*args))
+    known = np.linspace(0.3, 1.1, 5)
+
+    def run(scan, x, rows):
+        def body(x, row):
+            def inside(state, row):
+                y, count = state
+                factor, k, first = row
+                y = jnp.where(first, jnp.sin(y), y) + 0.1 * factor * k * x[::-1]
+                return (y, count + 1), None
+
+            places = known, rows[:5, 0], jnp.arange(5) == 0
+            (y, count), _ = lax.scan(inside, (x * row, 0), places, reverse=reverse)
+            return y / (1 + y @ y), count
+
+        return scan(body, x, rows, LENGTH)
+
+    def mine(x, rows):
+        return run(scan, x, rows)
+
+    def jaxs(x, rows):
+        return run(lax.scan, x, rows)
+
+    for f, g in ((mine, jaxs), (scalar(mine), scalar(jaxs)), *_derivatives(mine, jaxs)):
+        natively_made, right = jax.jit(f)(X, ROWS), g(X, ROWS)
+        for a, b in zip(*map(jax.tree.leaves, (natively_made, right)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+    assert rolled
+    batch = X + jnp.arange(3.0)[:, None]
+    both = [jax.jit(jax.vmap(f, (0, None)))(batch, ROWS)[0] for f in (mine, jaxs)]
+    np.testing.assert_allclose(*both, rtol=1e-12)
+
+
+def _derivatives(mine, jaxs):
+    """The gradient, and the tangent along ones."""
+    for change in (jax.grad, lambda f: lambda *x: jax.jvp(f, x, jax.tree.map(jnp.ones_like, x))):
+        yield change(scalar(mine)), change(scalar(jaxs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ from ..program import Program, Unsupported, While, finished
 from ..strict_user_code import has_strict
 from .arithmetic import choice
 from .indexing import is_at
-from .writing import PLAIN, RULES, Array, elementwise, flat, kind_of, like, write_closed
+from .writing import PLAIN, RULES, Array, array_of, elementwise, flat, kind_of, like, write_closed
 
 
 def _call(program: Program, equation: Any, *xs: Array) -> list[Array]:
@@ -37,16 +37,23 @@ def _native(program: Program, equation: Any, *xs: Array) -> list[Array]:
     return [np.stack(row) for row in zip(*rows, strict=True)]
 
 
+# A loop whose iterations have more entries in all is not written out.
+_MOST_WRITTEN = 40_000
+
+
 def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
-    """A loop that is written out."""
+    """A loop that is written out, unless that is long."""
     params = equation.params
     (body,) = nested(params)
     n_consts, n_carry = scan_sizes(params)
     fixed, carry = xs[:n_consts], xs[n_consts : n_consts + n_carry]
     sliced, backwards = xs[n_consts + n_carry :], slice(None, None, -1 if params["reverse"] else 1)
     avals = [v.aval for v in body.jaxpr.outvars]
+    order = range(params["length"])[backwards]
+    if len(avals) == n_carry and _is_long(program, body, len(order), xs):
+        return _rolled(program, body, order, fixed, carry, sliced)
     saved = []
-    for i in range(params["length"])[backwards]:
+    for i in order:
         results = write_closed(program, body, [*fixed, *carry, *(x[i] for x in sliced)])
         results = [np.broadcast_to(r, a.shape) for r, a in zip(results, avals, strict=True)]
         carry = results[:n_carry]
@@ -56,11 +63,87 @@ def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
     return [*carry, *(np.stack(rows) for rows in zip(*saved[backwards], strict=True))]
 
 
+def _is_long(program: Program, body: Any, length: int, xs: Sequence[Array]) -> bool:
+    """Whether a loop is better repeated; what is to be transposed is always written out."""
+    if length < 2 or length * _entries(body.jaxpr) <= _MOST_WRITTEN:
+        return False
+    return not any(map(program.is_linear, flat(xs)))
+
+
+def _entries(jaxpr: Any) -> int:
+    """About how many scalars the operations make."""
+    count = 0
+    for e in jaxpr.eqns:
+        is_native = e.primitive.name == "native"
+        inside = [e.params["loop"].body.closed()] if is_native else nested(e.params)
+        length = e.params["loop"].length if is_native else e.params.get("length", 1)
+        entries = length * sum(_entries(f.jaxpr) for f in inside)
+        count += entries or sum(v.aval.size for v in e.outvars)
+    return count
+
+
+def _rolled(
+    program: Program,
+    body: Any,
+    order: Sequence[int],
+    fixed: Sequence[Array],
+    carry: Sequence[Array],
+    sliced: Sequence[Array],
+) -> list[Array]:
+    """A loop that carries on all it returns, repeated: its rows are chosen by a counter."""
+    avals = [v.aval for v in body.jaxpr.outvars]
+    n = len(fixed)
+    counter = array_of(program.constant(0, "i32"), ())
+
+    def unfinished(inner: Program, _: Sequence[Array], carried: Sequence[Array]) -> Array:
+        more = inner.compare("lt", carried[0].item(), inner.constant(len(order), "i32"))
+        return array_of(more, ())
+
+    def iteration(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> list[Array]:
+        k, rows = carried[0].item(), []
+        for x, v in zip(consts[n:], body.jaxpr.invars[n + len(avals) :], strict=True):
+            f = functools.partial(choice, inner, kind_of(v.aval.dtype), {}, k)
+            rows.append(elementwise(f, *(x[i] for i in order)))
+        after = write_closed(inner, body, [*consts[:n], *carried[1:], *rows])
+        following = inner.add(k, inner.constant(1, "i32"), "i32")
+        return [array_of(following, ()), *after]
+
+    kinds = [jax.ShapeDtypeStruct((), np.int32), *avals]
+    return _repeated(program, [*fixed, *sliced], [counter, *carry], kinds, unfinished, iteration)[
+        1:
+    ]
+
+
 def _while(program: Program, equation: Any, *xs: Array) -> list[Array]:
     params = equation.params
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     consts, start = xs[: n_cond + n_body], xs[n_cond + n_body :]
     avals = [v.aval for v in params["body_jaxpr"].jaxpr.outvars]
+
+    def unfinished(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> Array:
+        (more,) = write_closed(inner, params["cond_jaxpr"], [*consts[:n_cond], *carried])
+        if more.shape:
+            raise Unsupported("a loop that ends at another time for each entry")
+        return more
+
+    def iteration(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> list[Array]:
+        return write_closed(inner, params["body_jaxpr"], [*consts[n_cond:], *carried])
+
+    return _repeated(program, consts, start, avals, unfinished, iteration)
+
+
+def _repeated(
+    program: Program,
+    consts: Sequence[Array],
+    start: Sequence[Array],
+    avals: Sequence[Any],
+    unfinished: Callable[..., Array],
+    iteration: Callable[..., list[Array]],
+) -> list[Array]:
+    """What is carried at the end of a loop: its condition and its body are programs inside.
+
+    Both are written from an inner program, constants and what is carried. avals: of the latter.
+    """
     # What is known is known inside, and what is given twice is one argument.
     guard = [] if program.guard is None else [program.guard]
     used = dict.fromkeys([*flat(consts), *guard])
@@ -79,12 +162,10 @@ def _while(program: Program, equation: Any, *xs: Array) -> list[Array]:
         return inner, like(moved, consts), carried, [place[k] for k in guard if k in place]
 
     condition, constants, carried, guards = inside()
-    (more,) = write_closed(condition, params["cond_jaxpr"], [*constants[:n_cond], *carried])
-    if more.shape:
-        raise Unsupported("a loop that ends at another time for each entry")
+    more = unfinished(condition, constants, carried)
     condition = finished(condition, [condition.all_of(more.item(), *guards)])
     body, constants, carried, _ = inside()
-    after = write_closed(body, params["body_jaxpr"], [*constants[n_cond:], *carried])
+    after = iteration(body, constants, carried)
     after = [np.broadcast_to(x, a.shape) for x, a in zip(after, avals, strict=True)]
     body = finished(body, flat(after))
     ends = program.repeat(While(len(fixed), condition, body), [*fixed, *flat(start)])
