@@ -18,6 +18,7 @@ from ..solvers.linear import minimum_norm, product
 from ..system.arguments import QUATERNION_ROUNDING, checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.traverse import tree_algorithm
 from ..system.validation import ModelError
 from .constraint import FrameConstraint
 from .equations import equations, holonomic, labels, largest, position_labels
@@ -128,6 +129,7 @@ def start_error(system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]) 
 
 
 @jax.jit
+@tree_algorithm
 def _start_error(tree: Tree, q: jax.Array, v: jax.Array) -> jax.Array:
     tree, q, v = jax.lax.stop_gradient((tree, q, v))
     errors = [tree.topology.manifold.defect(q) / QUATERNION_ROUNDING]
@@ -190,11 +192,13 @@ def _check_apart(system: System, q: Float[Array, " nq"]) -> None:
 
 
 @jax.jit
+@tree_algorithm
 def _state(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tuple:
     here = equations(tree, q)
     return here.residual(), here.rate(v), here.jacobian()
 
 
 @jax.jit
+@tree_algorithm
 def _gaps(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n"]:
     return equations(tree, q).residual()
