@@ -9,8 +9,9 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-# Longer programs take minutes to compile.
-LONGEST = 150_000
+# Longer programs take minutes to compile. What no result needs counts: the loop back of a mechanism
+# of 13 joints and 30 equations has 520,000 and takes 30 s; in parts it takes four times as long.
+LONGEST = 600_000
 
 
 class Unsupported(Exception):
