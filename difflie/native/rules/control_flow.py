@@ -65,7 +65,7 @@ def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
 
 def _is_long(program: Program, body: Any, length: int, xs: Sequence[Array]) -> bool:
     """Whether a loop is better repeated; what is to be transposed is always written out."""
-    if length < 2 or length * _entries(body.jaxpr) <= _MOST_WRITTEN:
+    if program.differentiable or length < 2 or length * _entries(body.jaxpr) <= _MOST_WRITTEN:
         return False
     return not any(map(program.is_linear, flat(xs)))
 
