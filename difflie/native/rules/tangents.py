@@ -93,13 +93,10 @@ class Differentiable:
             if operation == "argument":
                 moving[k] = entries[program.places[k]]
             elif operation == "region":
-                rule = program.regions[k].equation.primitive.name != "stop_gradient"
-                moving[k] = rule and any(moving[program.base(x)] for x in operands)
-            elif operation == "item" or program.types[k][0] == "f":
+                stops = program.regions[k].equation.primitive.name == "stop_gradient"
+                moving[k] = not stops and any(moving[program.base(x)] for x in operands)
+            elif program.types[k][0] == "f":
                 moving[k] = any(moving[x] for x in operands)
-        for k in range(len(moving)):
-            if program.types[k][0] != "f" and program.operations[k] != "region":
-                moving[k] = 0
         ends = [moving[program.base(x)] for x in program.results]
         return [bool(x.any()) for x in like(ends, self._out_avals)]
 
