@@ -37,7 +37,7 @@ def fingerprint(loop: Any, *options: Any) -> str | None:
     except Unknown:
         return None
     versions = jax.__version__, np.__version__, jax.config.jax_enable_x64  # pyright: ignore
-    return _digest((cache_key, options, versions, _compiler()))
+    return _digest((cache_key, options, versions, package()))
 
 
 def _digest(parts: Any) -> str:
@@ -45,15 +45,21 @@ def _digest(parts: Any) -> str:
 
 
 @functools.cache
-def _compiler() -> str:
-    """A digest of this package: its compiler, and its rules, which no jaxpr shows."""
-    return _digest(sorted(sources(importlib.resources.files("difflie"))))
+def package() -> str:
+    """A digest of the code of this package: its compiler, and its rules, which no jaxpr shows."""
+    digest = hashlib.sha256()
+    for name, content in sorted(sources(importlib.resources.files("difflie"))):
+        digest.update(f"{name}\n{len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def sources(folder: Any, within: str = "") -> Iterator[tuple[str, bytes]]:
-    """All code in a folder: names and contents."""
+    """All code in a folder: names and contents.
+
+    Without examples of configurations, which an installed package holds and a checkout does not.
+    """
     for f in folder.iterdir():
-        if f.is_dir() and f.name != "__pycache__":
+        if f.is_dir() and f.name not in ("__pycache__", "configs"):
             yield from sources(f, f"{within}{f.name}/")
         elif f.name.endswith(".py"):
             yield within + f.name, f.read_bytes()

@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
-import importlib.resources
 import json
 import os
 import platform
@@ -37,7 +36,7 @@ from .collector import collector_off
 from .contents import described, packed, unpacked
 from .cpu import vectorized_loop
 from .cpu.object_code import Missing
-from .fingerprint import sources
+from .fingerprint import package
 from .jaxprs import has_keys
 from .private import (
     ClosedJaxpr,
@@ -275,13 +274,9 @@ def _key(f: Callable[..., Any], args: Any) -> str | None:
 @functools.cache
 def _surroundings() -> tuple[Any, ...]:
     """The sources of this package, and the versions of what it is built on."""
-    package = importlib.resources.files(__name__.partition(".")[0])
-    own = hashlib.sha256()
-    for name, content in sorted(sources(package)):
-        own.update(f"{name}\n{len(content)}\n".encode() + content)
     names = "jax", "jaxlib", "numpy", "equinox", "llvmlite"
     versions = tuple(importlib.metadata.version(name) for name in names)
-    return own.hexdigest(), versions, platform.python_version(), vectorized_loop.processor()
+    return package(), versions, platform.python_version(), vectorized_loop.processor()
 
 
 def _digest(parts: Any) -> str:
