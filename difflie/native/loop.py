@@ -19,7 +19,7 @@ from .deferred_calls import Call, with_calls
 from .jaxprs import with_results
 from .loop_body import LoopBody, Traced
 from .private import ClosedJaxpr, like_any
-from .program import Program, Unsupported, finished
+from .program import MOST_WRITTEN, Program, Unsupported, finished
 from .rules import arguments, constants, flat
 
 # Longer loops inside a body are not written out.
@@ -167,9 +167,9 @@ class Loop:
             stacked.append(np.stack(ys) if ys else np.zeros((0, *a.shape), np.int64))
         return [*carry, *stacked]
 
-    def program(self, products: bool = False) -> Program:
+    def program(self, products: bool = False, most_written: int = MOST_WRITTEN) -> Program:
         """The program of the body, see Program."""
-        program = Program(products)
+        program = Program(products, most_written=most_written)
         results = self.body.write(program, arguments(program, self.body.in_avals))
         return finished(program, flat(results))
 

@@ -37,6 +37,8 @@ SHIM = """
 static struct { int x; } blockIdx, threadIdx;
 static double __longlong_as_double(long long i) { double x; memcpy(&x, &i, 8); return x; }
 static float __int_as_float(int i) { float x; memcpy(&x, &i, 4); return x; }
+static double __dmul_rn(double x, double y) { return x * y; }
+static float __fmul_rn(float x, float y) { return x * y; }
 """
 DRIVER = """
 void* streams;

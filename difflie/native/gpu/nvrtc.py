@@ -19,8 +19,8 @@ from ..attempts import Unavailable
 
 # Goes up when the same source and options are to be compiled to something else.
 _FORMAT = 1
-# What is fused is written so.
-_OPTIONS = ("--fmad=false",)
+# What is to be fused, and what not, is written so.
+_OPTIONS = ("--fmad=true",)
 
 
 def compiled(source: str, architecture: str, newest: int | None = None) -> bytes:

@@ -1,5 +1,6 @@
 """Programs: functions on small arrays written out scalar by scalar, each scalar an instruction."""
 
+from .folding import MOST_WRITTEN as MOST_WRITTEN
 from .folding import NUMPY as NUMPY
 from .folding import TYPES as TYPES
 from .folding import Program as Program

@@ -32,6 +32,8 @@ TYPES = {
 }
 NUMPY = {t: np.dtype(name) for name, t in TYPES.items()}
 
+MOST_WRITTEN = 40_000
+
 # Of doubles, Python computes the same, and faster.
 _AS_IN_PYTHON = "add", "sub", "mul"
 
@@ -41,12 +43,19 @@ class Program(Instructions):
 
     products: whether products of large matrices are instructions of their own. differentiable: it
     is there to be differentiated; operations of jax whose derivative is asked of jax are regions.
+    most_written: a loop inside of more entries in all is repeated, and not written out.
     """
 
-    def __init__(self, products: bool = False, differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        products: bool = False,
+        differentiable: bool = False,
+        most_written: int = MOST_WRITTEN,
+    ) -> None:
         super().__init__()
         self.products = products
         self.differentiable = differentiable
+        self.most_written = most_written
         # Where this is false, loops make no iterations: in a branch that is not taken.
         self.guard: int | None = None
 

@@ -37,10 +37,6 @@ def _native(program: Program, equation: Any, *xs: Array) -> list[Array]:
     return [np.stack(row) for row in zip(*rows, strict=True)]
 
 
-# A loop whose iterations have more entries in all is not written out.
-_MOST_WRITTEN = 40_000
-
-
 def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
     """A loop that is written out, unless that is long."""
     params = equation.params
@@ -65,7 +61,9 @@ def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
 
 def _is_long(program: Program, body: Any, length: int, xs: Sequence[Array]) -> bool:
     """Whether a loop is better repeated; what is to be transposed is always written out."""
-    if program.differentiable or length < 2 or length * _entries(body.jaxpr) <= _MOST_WRITTEN:
+    if program.differentiable or length < 2:
+        return False
+    if length * _entries(body.jaxpr) <= program.most_written:
         return False
     return not any(map(program.is_linear, flat(xs)))
 
@@ -151,7 +149,7 @@ def _repeated(
 
     def inside() -> tuple[Program, list[Array], list[Array], list[int]]:
         """A new program: its constants, what it carries, and whether it may make iterations."""
-        inner = Program()
+        inner = Program(most_written=program.most_written)
         inner.strict = program.strict
         place = {k: inner.argument(program.types[k]) for k in fixed}
         known = [k for k in flat(consts) if program.known[k] is not None]
