@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kernels import nvrtc_required
 
 import difflie as dl
 from difflie import native
 from difflie.native import attempts
 from difflie.native.cpu import object_code, vectorized_loop
+from difflie.native.gpu import cuda, nvrtc
 from difflie.native.loop import Loop
 from difflie.native.loop_body import Traced
 from difflie.native.program import Program, finished, fused
@@ -179,3 +181,20 @@ def test_a_processor_without_fused_operations(monkeypatch):
         for lanes in (1, 8):
             text = vectorized_loop.text_of(loop, (True, True) if lanes > 1 else (), lanes)
             assert ("@llvm.fma." in text) == fuses
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_kernels_fuse_as_written(dtype):
+    """The compiler of CUDA C fuses what is written as fused, and no other product."""
+    nvrtc_required()
+
+    def body(x, y, z, w):
+        product = x * y
+        return [x * z + y * w, z - y * z, product + w, -product - z]
+
+    avals = [jax.ShapeDtypeStruct((), dtype)] * 4
+    loop = Loop(Traced(jax.make_jaxpr(body)(*avals)), 0, 4, (), (), 3)
+    kinds = operations(fused(loop.program(), 0))
+    ptx = nvrtc.compiled(cuda.source(loop, ()), "compute_90", 12).decode()
+    assert ptx.count("fma.rn") == sum(kind in ("fma", "fms", "fnma") for kind in kinds) == 2
+    assert ptx.count("mul.rn.f") == 1
