@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ["DIFFLIE_CACHE"] = "0"
+os.environ["DIFFLIE_CACHE"] = os.environ["DIFFLIE_TIERED"] = "0"
 
 import equinox as eqx
 import jax

@@ -84,6 +84,7 @@ def times(model: str, quantity: str, caches: str) -> tuple[float, ...]:
     code = f"import bench_start; bench_start.first_number({model!r}, {quantity!r})"
     given = {
         "DIFFLIE_CACHE": f"{caches}/difflie",
+        "DIFFLIE_TIERED": "1",
         "JAX_COMPILATION_CACHE_DIR": f"{caches}/jax",
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }

@@ -44,9 +44,14 @@ def folder() -> Path | None:
         return None  # no home
 
 
+def key_of(spec: Any) -> str:
+    """The key of the data that `spec` determines."""
+    return hashlib.sha256(repr(spec).encode()).hexdigest()
+
+
 def cached(spec: Any, make: Callable[[], bytes]) -> bytes:
     """The data that `spec` determines, from the cache or made and put there."""
-    key = hashlib.sha256(repr(spec).encode()).hexdigest()
+    key = key_of(spec)
     data = read(key)
     if data is None:
         data = make()

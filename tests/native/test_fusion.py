@@ -1,5 +1,6 @@
 """Which products are rounded together with sums: one rule, whatever a compiler optimises."""
 
+import ctypes
 import hashlib
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from kernels import nvrtc_required
 import difflie as dl
 from difflie import native
 from difflie.native import attempts
-from difflie.native.cpu import object_code, vectorized_loop
+from difflie.native.cpu import background, object_code, vectorized_loop
 from difflie.native.gpu import cuda, nvrtc
 from difflie.native.loop import Loop
 from difflie.native.loop_body import Traced
@@ -95,6 +96,7 @@ def at_level(monkeypatch):
             return hashlib.sha256(f"{level} {found[-1]}".encode()).hexdigest()
 
         with monkeypatch.context() as m:
+            m.setenv("DIFFLIE_TIERED", "0")
             m.setattr(object_code, "_OPTIONS", {**object_code._OPTIONS, "opt": level})
             m.setattr(vectorized_loop, "fingerprint", of_level)
             # What is known already has been compiled at another level.
@@ -159,6 +161,31 @@ def test_a_robot_has_the_same_bits_at_all_levels(at_level):
     many = at_level(0, jax.vmap(end), q, v)
     same_bits(many, at_level(1, jax.vmap(end), q, v))
     same_bits(jax.tree.map(lambda x: x[0], many), at_level(1, end, q[0], v[0]))
+
+
+def test_a_robot_has_the_same_bits_when_its_code_is_replaced(monkeypatch, tmp_path):
+    """One compiled function, called before and after, whose calls go to other code then."""
+    monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
+    monkeypatch.setattr(object_code, "_addresses", {})
+    cells, put = [], object_code._replace
+
+    def replace(*args):
+        cells.append(args[-1])
+        put(*args)
+
+    monkeypatch.setattr(object_code, "_replace", replace)
+    monkeypatch.setattr(background, "_MOMENT", 1e6)
+    arm = dl.load(Path(dl.__file__).parent / "data/arm7.urdf", base="fixed")
+
+    def end(q):
+        return jnp.sum(dl.simulate(arm, q, jnp.cos(q), dt=1e-2, steps=31, save_every=31).q[-1])
+
+    f, q = jax.jit(jax.value_and_grad(end)), 0.3 * jnp.arange(7.0)
+    before, waiting = f(q), background._thread
+    monkeypatch.setattr(background, "_MOMENT", 0)
+    waiting.join(60)
+    assert len(cells) >= 2 and all(ctypes.c_void_p.from_address(cell).value for cell in cells)
+    same_bits(f(q), before)
 
 
 def test_a_processor_without_fused_operations(monkeypatch):

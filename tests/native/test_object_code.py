@@ -10,7 +10,7 @@ import pytest
 
 from difflie.native import disk_cache
 from difflie.native.attempts import Unavailable
-from difflie.native.cpu import object_code
+from difflie.native.cpu import background, object_code
 from difflie.native.cpu.object_code import address
 
 llvm = pytest.importorskip("llvmlite.binding")
@@ -187,3 +187,67 @@ def test_difflie_is_imported_without_llvmlite():
         "import difflie, difflie.native.cpu.object_code, difflie.native.cpu.ffi"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=900)
+
+
+HANDLER = (
+    """
+@better = global ptr null
+define i64 @triple(i64 %x) nounwind {
+  %there = load ptr, ptr @better
+  %first = icmp eq ptr %there, null
+  br i1 %first, label %here, label %elsewhere
+here:
+  %y = mul i64 %x, 3
+  ret i64 %y
+elsewhere:
+  %z = call i64 %there(i64 %x)
+  ret i64 %z
+}
+; """
+    + "long " * 5000
+)
+
+
+def triple(write=lambda: HANDLER):
+    return object_code.address_of("digest", "triple", write, soon=True)
+
+
+def test_long_code_is_replaced(folder, compiled, monkeypatch):
+    """Quick code first; the background puts better code behind it and on disk, and ends."""
+    monkeypatch.setattr(background, "_MOMENT", 0)
+    where = triple()
+    background._thread.join(60)
+    assert background._thread is None and run(where, 7) == 21
+    assert not compiled and len(list(folder.iterdir())) == 2
+    object_code._addresses.clear()
+    assert triple(write=None) != where and background._thread is None
+
+
+def test_another_process_goes_on(folder, monkeypatch):
+    """A process that ends before its code is replaced does not wait; the next one replaces it."""
+    code = (
+        "import sys; from difflie.native.cpu import background, object_code;"
+        "background._MOMENT = 1e6;"
+        "object_code.address_of('digest', 'triple', lambda: sys.argv[1], soon=True)"
+    )
+    subprocess.run([sys.executable, "-c", code, HANDLER], check=True, timeout=60)
+    assert len(list(folder.iterdir())) == 1
+    monkeypatch.setattr(background, "_MOMENT", 0)
+    where = triple(write=None)
+    background._thread.join(60)
+    assert run(where, 7) == 21 and len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize("quick_on_disk", [False, True])
+def test_all_code_well_at_once(quick_on_disk, folder, monkeypatch):
+    """DIFFLIE_TIERED=0: no thread, and good code also where another process left quick code."""
+    if quick_on_disk:
+        monkeypatch.setattr(background, "later", lambda job: None)
+        triple()
+        object_code._addresses.clear()
+    monkeypatch.setenv("DIFFLIE_TIERED", "0")
+    monkeypatch.setattr(background, "later", None)
+    assert run(triple(), 7) == 21
+    object_code._addresses.clear()
+    assert run(triple(write=None), 7) == 21
+    assert len(list(folder.iterdir())) == 1 + quick_on_disk

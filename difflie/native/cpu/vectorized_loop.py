@@ -30,6 +30,8 @@ from .module import Module, Place, joined
 from .object_code import processor as processor
 from .types import bytes_of
 
+# With so many iterations in a call, better code saves as much time as it takes to compile.
+_LONG = 50_000
 # Frames up to this size are on the stack.
 _STACK = 1 << 16
 
@@ -311,10 +313,11 @@ def compiled(
     if loop.length == 0 or batch == 0:
         return None
     lanes = 1 if batch is None else lanes_of(loop)
-    name = _handler(loop, batched_args if batch is not None else (), lanes, batch is not None)
+    blocks = 1 if batch is None else -(-batch // lanes)
+    flags = batched_args if batch is not None else ()
+    name = _handler(loop, flags, lanes, batch is not None, loop.length * blocks < _LONG)
     if name is None:
         return None
-    blocks = 1 if batch is None else -(-batch // lanes)
     numbers = np.array([loop.length, batch or 1, blocks], np.int64)
     return ffi.called(context, name, numbers, args, list(context.avals_out))
 
@@ -333,15 +336,17 @@ def lanes_of(loop: Loop) -> int:
     return 8 if np.dtype(np.float64) in kinds else 16
 
 
-def _registered(loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: bool) -> str:
-    """The name of a new handler."""
+def _registered(
+    loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: bool, soon: bool
+) -> str:
+    """The name of a new handler; `soon` as in `object_code`."""
     try:
         digest = fingerprint(loop, batched_args, lanes, shared)
         write = functools.partial(_text, loop, batched_args, lanes, shared)
         if digest is None:
             text = write()
             digest, write = hashlib.sha256(text.encode()).hexdigest(), lambda: text
-        address = object_code.address_of(digest, "handler", write)
+        address = object_code.address_of(digest, "handler", write, soon)
     except TooLong as problem:
         warn_once(
             f"a program has {problem} and is run in parts: results are the same, only slower, and "
