@@ -39,11 +39,15 @@ def _derived(coefficients: Sequence[Fraction]) -> tuple[Fraction, ...]:
 
 
 def _with_derivative(evaluate: Function, make_derivative: Callable[[], Function]) -> Function:
-    """`evaluate` with a derivative of its own, which is built when it is first needed."""
-    f = jax.custom_jvp(evaluate)
+    """`evaluate` with a derivative of its own, which is built when it is first needed.
+
+    Both are traced once for each shape: a step of a Runge-Kutta method needs them dozens of times.
+    """
+    ruled = jax.custom_jvp(evaluate)
+    f = jax.jit(ruled)
     derivative = cache(make_derivative)
 
-    @f.defjvp
+    @ruled.defjvp
     def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
         (x,), (dx,) = primals, tangents
         return f(x), derivative()(x) * dx

@@ -183,7 +183,7 @@ def test_a_robot_has_the_same_bits_when_its_code_is_replaced(monkeypatch, tmp_pa
     f, q = jax.jit(jax.value_and_grad(end)), 0.3 * jnp.arange(7.0)
     before, waiting = f(q), background._thread
     monkeypatch.setattr(background, "_MOMENT", 0)
-    waiting.join(60)
+    waiting.join(600)
     assert len(cells) >= 2 and all(ctypes.c_void_p.from_address(cell).value for cell in cells)
     same_bits(f(q), before)
 

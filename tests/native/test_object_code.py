@@ -216,7 +216,7 @@ def test_long_code_is_replaced(folder, compiled, monkeypatch):
     """Quick code first; the background puts better code behind it and on disk, and ends."""
     monkeypatch.setattr(background, "_MOMENT", 0)
     where = triple()
-    background._thread.join(60)
+    background._thread.join(600)
     assert background._thread is None and run(where, 7) == 21
     assert not compiled and len(list(folder.iterdir())) == 2
     object_code._addresses.clear()
@@ -234,7 +234,7 @@ def test_another_process_goes_on(folder, monkeypatch):
     assert len(list(folder.iterdir())) == 1
     monkeypatch.setattr(background, "_MOMENT", 0)
     where = triple(write=None)
-    background._thread.join(60)
+    background._thread.join(600)
     assert run(where, 7) == 21 and len(list(folder.iterdir())) == 2
 
 
