@@ -1,7 +1,8 @@
 """Python's garbage collector, off while programs are traced, written and compiled.
 
-So this knows when programs are made (`idle_for`). Tracing makes very many objects that live on, among which a collection of all generations finds
-nothing and takes a tenth of a second. It is on while programs run.
+Tracing makes very many objects that live on, among which a collection of all generations finds
+nothing and takes a tenth of a second. It is on while programs run. For how long none has been made
+is known here, too.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .attempts import available
+from .closures import Unknown
 from .collector import collector_off
+from .contents import described
 from .deferred_calls import marked
 from .jaxprs import contains, has_keys, with_traced_constants
 from .loop import LONGEST_INSIDE, Loop
@@ -33,29 +35,34 @@ from .partition import partition
 from .primitive import bind, call_once
 from .private import like_any, untracked, varying_axes, within
 
+# A function is kept as so many marks.
+_MARKS = 32
 
-def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
+
+def kernel(f: Callable[..., Any], once: bool = False) -> Callable[..., Any]:
     """f, compiled as one block of machine code where possible.
 
     Arguments are pytrees; their leaves that are no arrays of jax are known at trace time.
+    once: inside of other kernels f is traced once for arguments of the same kind. It then closes
+    over nothing that is traced.
     """
+    marks: dict[Any, Callable[..., Any]] = {}
 
     @functools.wraps(f)
     def run(*args: Any) -> Any:
         if not available():
             return f(*args)
         leaves, inputs = jax.tree.flatten(args)
-        places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
+        arrays = [x for x in leaves if isinstance(x, jax.Array)]
+        known = [None if isinstance(x, jax.Array) else x for x in leaves]
 
         def on_arrays(*arrays: jax.Array) -> Any:
-            filled = list(leaves)
-            for i, x in zip(places, arrays, strict=True):
-                filled[i] = x
-            return f(*jax.tree.unflatten(inputs, filled))
+            given = iter(arrays)
+            return f(*jax.tree.unflatten(inputs, [next(given) if x is None else x for x in known]))
 
-        arrays = [leaves[i] for i in places]
         if within.value:
-            return marked(on_arrays)(*arrays)
+            mark = _kept(marks, inputs, known, on_arrays) if once else marked(on_arrays)
+            return mark(*arrays)
         with collector_off(), untracked(), within(True):
             closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*map(_alone, arrays))
         if _only_ordinary(closed):
@@ -65,6 +72,19 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return run
+
+
+def _kept(marks: dict[Any, Callable], inputs: Any, known: Any, f: Callable) -> Callable:
+    """f as a mark, the one that there is for such arguments; of many the oldest is forgotten."""
+    try:
+        key = inputs, described(known)
+    except Unknown:
+        return marked(f)
+    mark = marks.pop(key, None) or marked(f)
+    if len(marks) >= _MARKS:
+        del marks[next(iter(marks))]
+    marks[key] = mark
+    return mark
 
 
 def scan(

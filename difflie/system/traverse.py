@@ -41,12 +41,14 @@ def tree_algorithm(algorithm: Callable[..., Any]) -> Callable[..., Any]:
     def on_structure(tree: Any, *args: Any) -> Any:
         return algorithm(tree.structured(), *args)
 
+    compiled = kernel(on_structure, once=True)
+
     @functools.wraps(algorithm)
     def run(tree: Any, *args: Any) -> Any:
         with structured():
             if not tree.topology.unrolled:
                 return algorithm(tree, *args)
-            return kernel(on_structure)(tree, *args)
+            return compiled(tree, *args)
 
     return run
 
