@@ -82,7 +82,11 @@ def read(key: str) -> bytes | None:
 
 def write(key: str, data: bytes) -> None:
     """Keeps data under a key, if possible."""
-    place = folder()
+    write_to(folder(), key, data)
+
+
+def write_to(place: Path | None, key: str, data: bytes) -> None:
+    """The same in a folder that was asked for before."""
     if place is None:
         return
     with contextlib.suppress(OSError):

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -231,11 +231,12 @@ def _reduced_trace(loop: Loop, wanted: Sequence[bool]) -> tuple[Loop, list[bool]
     """Of what has been traced, the equations that are left."""
     closed = loop.body.closed()
 
-    def reads(used: Sequence[bool]) -> list[bool]:
-        return without_dead_code(closed.jaxpr, used)[1]
+    @cache
+    def left(used: tuple[bool, ...]) -> tuple[Any, list[bool]]:
+        return without_dead_code(closed.jaxpr, used)
 
-    used, keep = _closed_under_iterations(loop, wanted, reads)
-    jaxpr, _ = without_dead_code(closed.jaxpr, used)
+    used, keep = _closed_under_iterations(loop, wanted, lambda used: left(tuple(used))[1])
+    jaxpr, _ = left(tuple(used))
     invars = loop.parts(list(zip(closed.jaxpr.invars, keep, strict=True)))
     kinds = [[v for v, is_kept in part if is_kept] for part in invars]
     return loop.like(jaxpr, closed.consts, kinds, jaxpr.outvars, (), ()), used, keep

@@ -29,7 +29,11 @@ define i64 @next(i64 %x) nounwind {{
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty cache, and a process that has compiled nothing."""
+    """An empty cache, and a process that has compiled nothing and does nothing besides."""
+    with monkeypatch.context() as m:
+        m.setattr(background, "_MOMENT", 0)
+        if background._thread is not None:
+            background._thread.join()
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(object_code, "_addresses", {})
     return tmp_path / "cache"

@@ -111,9 +111,11 @@ def _code(
     size = int.from_bytes(first[:_SIZE], "little")
     code, module = first[_SIZE : _SIZE + size], first[_SIZE + size :]
 
+    place = disk_cache.folder()
+
     def improve() -> bytes:
         code = _emitted(host, _parsed(host, module), _OPTIONS)
-        disk_cache.write(good, code)
+        disk_cache.write_to(place, good, code)
         return code
 
     return (code, improve) if tiered else (improve(), None)
