@@ -32,8 +32,8 @@ def folder(tmp_path, monkeypatch):
     """An empty cache, and a process that has compiled nothing and does nothing besides."""
     with monkeypatch.context() as m:
         m.setattr(background, "_MOMENT", 0)
-        if background._thread is not None:
-            background._thread.join()
+        if (thread := background._thread) is not None:
+            thread.join()
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(object_code, "_addresses", {})
     return tmp_path / "cache"
@@ -208,7 +208,7 @@ elsewhere:
   ret i64 %z
 }
 ; """
-    + "long " * 5000
+    + "long " * 10_000
 )
 
 

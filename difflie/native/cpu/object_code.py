@@ -34,7 +34,7 @@ _OPTIONS = {"opt": 1, "reloc": "static", "codemodel": "large", "jit": True}
 # Of the number of bytes that quick code is long.
 _SIZE = 8
 # Shorter texts, in bytes, are compiled well at once.
-_LONG = 20_000
+_LONG = 50_000
 _OLDEST = (0, 45)
 # With longer functions, the time it takes to order instructions is not made up for. LLVM ends the
 # process over an option that it does not know, so later ones than tried get no option.
