@@ -53,7 +53,7 @@ def test_code_of_the_readme_runs_as_printed(tmp_path):
 
 @pytest.mark.slow
 def test_code_of_the_pages_runs_as_printed(tmp_path):
-    assert check(PAGES, tmp_path) == 19
+    assert check(PAGES, tmp_path) == 20
 
 
 def test_the_readme_is_short():
