@@ -27,7 +27,10 @@ def names(requirements):
 
 CORE = names(PROJECT["dependencies"])
 EXTRAS = names(
-    r for extra, rs in PROJECT["optional-dependencies"].items() if extra != "test" for r in rs
+    r
+    for extra, rs in PROJECT["optional-dependencies"].items()
+    if extra not in ("docs", "test")
+    for r in rs
 )
 
 

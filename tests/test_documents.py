@@ -1,9 +1,9 @@
-"""The code in the README and in docs/ runs as printed, outside of a checkout."""
+"""The README and the pages of docs/: what they list, and that their code runs as printed."""
 
 import operator
 import re
-import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,48 +12,21 @@ import difflie
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-# Their tests look at what they come to as well.
-ELSEWHERE = "sensors.md", "seeing.md"
-PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
+BOOK = ROOT / "docs/book"
+PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md"))
 
-# Each block by itself, in one process: importing jax ten times takes as long as all the rest.
-RUN = """
-import sys
-import warnings
-import jax
-warnings.filterwarnings("error", message=".*without native code")
-for number, block in enumerate(sys.argv[1:], 1):
-    jax.config.update("jax_enable_x64", False)
-    print("block", number, flush=True)
-    exec(compile(block, f"block {number}", "exec"), {"__name__": "__main__"})
-"""
-
-
-def blocks(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-
-
-def check(pages: list[Path], folder: Path) -> int:
-    """Runs all blocks of pages in a folder; returns how many there are."""
-    found = [block for page in pages for block in blocks(page)]
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, *found], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-200:] + done.stderr
-    printed = re.split(r"^block \d+\n", done.stdout, flags=re.MULTILINE)[1:]
-    assert len(printed) == len(found) and all(printed)
-    return len(found)
+sys.path.insert(0, str(BOOK))
+import blocks  # noqa: E402
 
 
 @pytest.mark.slow
 def test_code_of_the_readme_runs_as_printed(tmp_path):
-    assert check([README], tmp_path) == 4
-    assert (tmp_path / "difflie-out/fall/report.html").exists()
-
-
-@pytest.mark.slow
-def test_code_of_the_pages_runs_as_printed(tmp_path):
-    assert check(PAGES, tmp_path) == 20
+    """Guards what anybody runs first; the code of other pages is run by the build of the book."""
+    found = blocks.blocks(README.read_text())
+    done = blocks.run(found, tmp_path)
+    assert [outcome.error for outcome in done] == [""] * 4
+    assert all(outcome.printed for outcome in done)
+    assert (tmp_path / "0/difflie-out/fall/report.html").exists()
 
 
 def test_the_readme_is_short():
@@ -69,16 +42,41 @@ def test_the_readme_is_short():
 
 def test_every_page_is_listed():
     """What is not listed is not found."""
-    listed = re.findall(r"\]\((\w+\.md)\)", (ROOT / "docs/README.md").read_text())
-    assert sorted(listed) == sorted(
-        p.name for p in (ROOT / "docs").glob("*.md") if p.name != "README.md"
-    )
+    listed = re.findall(r"\]\(([\w/]+\.md)\)", (ROOT / "docs/README.md").read_text())
+    there = {p.relative_to(ROOT / "docs").as_posix() for p in PAGES} - {"README.md"}
+    assert there <= set(listed)
+
+
+def test_every_name_has_an_entry():
+    """Guards the reference: each name of the stub has a heading on the page that is made for it."""
+    import reference
+
+    pages = {package: reference.api(package) for package in reference.PUBLIC}
+    pages["internal"] = reference.internal()
+    text = "\n".join(pages.values())
+    assert [n for n in difflie.__all__ if n not in pages and f"{{ #{n} }}" not in text] == []
+    assert set(re.findall(r"\[`dl\.(\w+)`\]", reference.index())) == set(difflie.__all__)
+
+
+def test_every_key_of_every_table_is_told():
+    """Guards the page of configuration files: what the shipped ones use is on it."""
+    import toml_tables
+
+    page = toml_tables.page()
+    missing = set()
+    for file in (ROOT / "configs").rglob("*.toml"):
+        for name, table in tomllib.loads(file.read_text()).items():
+            for row in table if isinstance(table, list) else [table]:
+                if f"[{name}]" not in page:
+                    missing.add(name)
+                missing |= {f"{name}.{key}" for key in row if f"| `{key}` |" not in page}
+    assert missing == set()
 
 
 def test_dotted_names_of_the_pages_can_be_typed():
     """Guards against names such as those of a package which a function of its name hides."""
     wrong = []
-    for page in (README, *sorted((ROOT / "docs").glob("*.md"))):
+    for page in (README, *PAGES):
         for name in set(re.findall(r"`((?:difflie|dl)(?:\.[A-Za-z_]\w*)+)", page.read_text())):
             try:
                 operator.attrgetter(name.partition(".")[2])(difflie)

@@ -54,6 +54,7 @@ def test_links_of_documents_lead_somewhere():
     missing = []
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for link in re.findall(r"\[[^\]]*\]\((?![a-z]+:|#)([^)#]+)", page.read_text()):
-            if not (page.parent / link).exists():
+            made = re.match(r"(\.\./)?(reference|papers)/", link)  # by the build of the book
+            if not made and not (page.parent / link).exists():
                 missing.append(f"{page.name}: {link}")
     assert missing == []

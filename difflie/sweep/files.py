@@ -99,8 +99,8 @@ def _subclasses(of: type) -> dict[str, type]:
     return {n: c for n, c in named if isinstance(c, type) and issubclass(c, of) and c is not of}
 
 
-_REDUCTIONS = _subclasses(Reduction)
-_QUANTITIES = {n: c for n, c in _subclasses(dq.Quantity).items() if describable(c)}
+REDUCTIONS = _subclasses(Reduction)
+QUANTITIES = {n: c for n, c in _subclasses(dq.Quantity).items() if describable(c)}
 
 
 @dataclass(frozen=True)
@@ -235,18 +235,18 @@ def _kept(tables: dict[str, Any], faults: Faults, allow_code: bool) -> dict[str,
                 found = function(named, faults.path, f"{where}.quantity", allow_code)
                 quantity = dq.Function(found, words["name"] or named, words["unit"])
             faults.add(*(f"{where} has no key {format_value(key)}" for key in rest))
-        elif named in _QUANTITIES:
-            quantity = read(_QUANTITIES[named], rest, where, faults, f"{where}: {named}")
+        elif named in QUANTITIES:
+            quantity = read(QUANTITIES[named], rest, where, faults, f"{where}: {named}")
         else:
-            near = nearest(named, _QUANTITIES) or f"; known are {', '.join(_QUANTITIES)}"
+            near = nearest(named, QUANTITIES) or f"; known are {', '.join(QUANTITIES)}"
             faults.add(f"{where}: there is no quantity {format_value(named)}{near}")
-        if words["reduction"] not in _REDUCTIONS:
-            near = nearest(words["reduction"], _REDUCTIONS)
-            known = near or f"; known are {', '.join(_REDUCTIONS)}"
+        if words["reduction"] not in REDUCTIONS:
+            near = nearest(words["reduction"], REDUCTIONS)
+            known = near or f"; known are {', '.join(REDUCTIONS)}"
             faults.add(f"{where}: there is no reduction {format_value(words['reduction'])}{known}")
         if len(faults) > before or quantity is None:
             continue
-        reduction = _REDUCTIONS[words["reduction"]](quantity)
+        reduction = REDUCTIONS[words["reduction"]](quantity)
         name = words["name"] or reduction.name
         if name in kept:
             faults.add(

@@ -1,0 +1,140 @@
+"""The keys of all configuration files, as pages, from the fields that declare them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from difflie.control.files import ControlFile
+from difflie.control.solve import SOLVERS
+from difflie.control.tables import BOUNDS, COSTS, INPUTS
+from difflie.identify.files import Study
+from difflie.identify.sensors import Encoder
+from difflie.io.config import Config
+from difflie.io.couplings import CONSTRAINTS, TABLES
+from difflie.io.tables import Inline, keys_of, value_kind
+from difflie.sweep.files import QUANTITIES, REDUCTIONS, SweepFile
+
+FILES = {
+    "difflie run": Config,
+    "difflie control": ControlFile,
+    "difflie identify": Study,
+    "difflie sweep": SweepFile,
+}
+
+
+def page() -> str:
+    """All of them."""
+    parts = [
+        "# Configuration files",
+        "Made from the fields that declare the keys. A key without a default must be given, where "
+        "its table is there. Units are SI. `difflie examples` lists files to begin with.",
+    ]
+    told: dict[type, str] = {}
+    for command, file in FILES.items():
+        parts.append(f"## Files of `{command}`")
+        parts += _file(command, file, told)
+    parts.append("## Forces and actuators\n\nIn files of all commands, any number of each.")
+    for name, classes in TABLES.items():
+        parts += (_table(f"[[{name}]]", cls) for cls in classes)
+    for title, head, classes in (
+        ("Constraints", '[[constraint]] type = "{}"', CONSTRAINTS),
+        ("Costs", '[[cost]] type = "{}"', COSTS),
+        ("Bounds", '[[bound]] type = "{}"', BOUNDS),
+        ("Inputs", '[[input]] type = "{}"', INPUTS),
+        ("Solvers", '[solver] type = "{}"', SOLVERS),
+        ("Quantities of a sweep", '[[keep]] quantity = "{}"', QUANTITIES),
+    ):
+        word, key = re.findall(r"\w+", head)[:2]
+        names = ", ".join(map(repr, classes))
+        parts.append(f"## {title}\n\nBy their `{key}`, a key of the table `{word}`.")
+        parts.append(_rows([(key, f"one of {names}", "", "")]))
+        parts += (_table(head.format(name), cls) for name, cls in classes.items())
+    parts.append("## Reductions of a sweep\n\nOf any quantity, other keys of `[[keep]]`.")
+    named = ("name", "a string", "", "as of the reduction"), ("unit", "a string", "", "none")
+    parts.append(_rows([("reduction", "one of those below", "", ""), *named]))
+    said = {
+        name: inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0]
+        for name, cls in REDUCTIONS.items()
+    }
+    parts.append("\n".join(f"- `{name}`: {' '.join(text.split())}" for name, text in said.items()))
+    parts.append("## Encoders")
+    parts.append(_table("[[encoder]]", Encoder))
+    return "\n\n".join(parts) + "\n"
+
+
+def _file(command: str, file: type, told: dict[type, str]) -> Iterator[str]:
+    for f in fields(file):
+        kind = value_kind(file, f)
+        if not isinstance(kind, Inline):
+            continue
+        many = kind.one.startswith("a list")
+        head, cls = f"[[{f.name}]]" if many else f"[{f.name}]", kind.cls
+        if cls in told:
+            yield f"### `{head}`, {command}\n\nAs of `{told[cls]}`, above."
+        else:
+            told[cls] = command
+            yield _table(head, cls)
+
+
+def _table(head: str, cls: type) -> str:
+    doc = (vars(cls).get("__doc__") or "").strip()
+    own = "" if doc.startswith(f"{cls.__name__}(") else inspect.cleandoc(doc)
+    defaults = {f.name: f for f in fields(cls)}
+    rows = []
+    for name, key in keys_of(cls).items():
+        number = key.kind.number
+        unit = number.unit if number is not None and number.unit else ""
+        rows.append((name, key.kind.one, unit, _default(defaults[key.field])))
+    table = _rows(rows) if rows else "It has no keys of its own."
+    return f"### `{head}`\n\n{own}\n\n{table}"
+
+
+def _sentence(cls: type) -> str:
+    return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
+
+
+def _default(field: Field[Any]) -> str:
+    value = field.default
+    if value is MISSING and field.default_factory is not MISSING:
+        value = field.default_factory()
+    if value is MISSING:
+        return ""
+    if value is None:
+        return "none"
+    try:
+        return f"`{json.dumps(value)}`"
+    except TypeError:
+        return "as of its class"
+
+
+def _rows(rows: Iterable[tuple[str, str, str, str]]) -> str:
+    """A table in Markdown of keys, values, units and defaults."""
+    cells = (f"| `{k}` | {value.replace('|', '/')} | {u} | {d} |" for k, value, u, d in rows)
+    return "\n".join(("| key | value | unit | default |", "|---|---|---|---|", *cells))
+
+
+def _sentence(cls: type) -> str:
+    return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
+
+
+def _default(field: Field[Any]) -> str:
+    value = field.default
+    if value is MISSING and field.default_factory is not MISSING:
+        value = field.default_factory()
+    if value is MISSING:
+        return ""
+    if value is None:
+        return "none"
+    try:
+        return f"`{json.dumps(value)}`"
+    except TypeError:
+        return "as of its class"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

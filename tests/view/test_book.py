@@ -1,0 +1,44 @@
+"""The book is built, with the code of all of its pages, and opens from files without a network."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """The folder of the built book; a dead link or a block of code that fails ends the build."""
+    folder = tmp_path_factory.mktemp("book")
+    run = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    run += ["--config-file", "docs/book/mkdocs.yml", "--site-dir", str(folder)]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(run, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    return folder
+
+
+@pytest.mark.slow
+def test_the_book_opens_without_a_network(book, browser):
+    """Guards that nothing is asked of a server, that search finds, and that no page is too wide."""
+    context = browser.new_context(offline=True, viewport={"width": 400, "height": 800})
+    page = context.new_page()
+    asked, faults = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    pages = sorted(book.rglob("*.html"))
+    assert len(pages) > 40
+    for file in pages:
+        page.goto(file.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400, file.name
+    page.set_viewport_size({"width": 1300, "height": 900})
+    page.goto((book / "index.html").as_uri())
+    page.locator("input.md-search__input").fill("mass_matrix")
+    page.locator(".md-search-result__item").first.wait_for()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert faults == []
+    context.close()
