@@ -1,4 +1,4 @@
-"""What is made when a distribution is built: project addresses, and a README whose links are whole.
+"""What is made when a distribution is built: addresses, a README whose links are whole, and pages.
 
 The address of the project stands in pyproject.toml, under [tool.hatch.metadata.hooks.custom].
 """
@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 # A picture or a link in Markdown whose target is a file of the project.
@@ -31,3 +32,17 @@ class Addresses(MetadataHookInterface):
 
         readme = Path(self.root, "README.md").read_text(encoding="utf-8")
         metadata["readme"] = {"content-type": "text/markdown", "text": LINK.sub(whole, readme)}
+
+
+class Pages(BuildHookInterface):
+    """The pages of docs/ as plain text in the wheel, for `difflie docs`; neither films nor code."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "standard":  # else the package lies in its checkout
+            docs = Path(self.root, "docs")
+            build_data["force_include"] |= {
+                str(page): f"difflie/docs/{page.relative_to(docs).as_posix()}"
+                for page in docs.rglob("*.md")
+            }

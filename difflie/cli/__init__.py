@@ -22,7 +22,7 @@ import difflie
 from ..solvers.few_cores import avoid_a_deadlock
 from .interrupts import STATUS, Interrupts
 
-COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce", "examples"
+COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce", "examples", "docs"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

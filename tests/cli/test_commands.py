@@ -297,11 +297,25 @@ def test_help_imports_neither_jax_nor_numpy():
     assert done.stdout.endswith("set()\n")
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("view", "examples")])
+WITHOUT_RESULTS = "view", "examples", "docs"
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WITHOUT_RESULTS])
 def test_commands_explain_their_options(command, capsys):
     assert call(command, "--help") == 0
     shown = capsys.readouterr().out
     assert "--out" in shown and "--json" in shown and "a file for the" in shown
+
+
+def test_docs_print_pages_and_find_words(capsys):
+    """Guards reading the pages without a network."""
+    assert call("docs") == 0 and "explain/gradients" in capsys.readouterr().out
+    assert call("docs", "faq") == 0
+    assert capsys.readouterr().out.startswith("# Questions that are asked often")
+    assert call("docs", "RecursiveCheckpoint") == 0
+    assert "howto/long_gradients: " in capsys.readouterr().out
+    assert call("docs", "gradients/explain") == 2
+    assert "lists the pages" in capsys.readouterr().err
 
 
 @pytest.mark.slow
