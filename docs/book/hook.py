@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import blocks
+import papers
 import reference
 import toml_tables
 from latex2mathml.converter import convert
@@ -52,6 +53,8 @@ def on_files(files: Files, config) -> Files:
     add("reference/names.md", content=reference.index())
     add("reference/commands.md", content=reference.commands())
     add("reference/configuration.md", content=toml_tables.page())
+    for name, text in papers.pages().items():
+        add(f"papers/{name}.md", content=text)
     add("assets/book.css", abs_src_path=str(HERE / "book.css"))
     add("assets/iframe-worker.js", abs_src_path=str(HERE / "iframe-worker.js"))
     _run_blocks(files, add)
