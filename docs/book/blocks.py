@@ -40,20 +40,21 @@ def run(found: Sequence[str], folder: Path) -> list[Outcome]:
     """
     # One core for each process; jaxlib up to 0.10 needs it, see difflie.cli.
     os.environ.setdefault("PJRT_NPROC", "1")
-    folders = [folder / str(number) for number in range(len(found))]
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(_run, found, folders))
+    outcomes: dict[int, Outcome] = {}
+    # What jax has traced in one precision may not do in the other: processes keep to one.
+    for double in (True, False):
+        chosen = [k for k, block in enumerate(found) if ("jax_enable_x64" in block) == double]
+        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+            done = pool.map(_run, [found[k] for k in chosen], [folder / str(k) for k in chosen])
+            outcomes |= dict(zip(chosen, done, strict=True))
+    return [outcomes[k] for k in range(len(found))]
 
 
 def _run(block: str, folder: Path) -> Outcome:
     import warnings
 
-    import jax
-
     folder.mkdir(parents=True)
     os.chdir(folder)
-    # A block may import a module that lies beside the pages of no other.
-    jax.config.update("jax_enable_x64", False)
     said, error = io.StringIO(), ""
     with contextlib.redirect_stdout(said), warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*without native code")
