@@ -70,6 +70,7 @@ SMOOTH = {
         x.at[np.array([0, 9])].get(mode="fill"), x.at[np.array([0, 9])].get(mode="clip"),
         n.at[np.array([0, 9])].get(mode="fill"), b.at[np.array([0, 9])].get(mode="fill"),
         jnp.take_along_axis(m, np.array([[0], [1], [3]]), 1), jnp.diag(x), jnp.diagonal(m),
+        jnp.diag(m[:, :3]),
         x.at[np.array([1, 3])].set(m[0, :2]), m.at[:, 1].add(1.0),
         x.at[np.array([1, 1])].add(x[:2]), x.at[1].subtract(x[0]),
         m.at[1:, 1:3].set(0.0), x.at[np.array([0, 9])].set(5.0, mode="drop"), m.at[0].multiply(2.0),

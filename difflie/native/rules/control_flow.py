@@ -149,7 +149,7 @@ def _repeated(
 
     def inside() -> tuple[Program, list[Array], list[Array], list[int]]:
         """A new program: its constants, what it carries, and whether it may make iterations."""
-        inner = Program(most_written=program.most_written)
+        inner = Program(program.products, most_written=program.most_written)
         inner.strict = program.strict
         place = {k: inner.argument(program.types[k]) for k in fixed}
         known = [k for k in flat(consts) if program.known[k] is not None]
@@ -190,6 +190,14 @@ def _cond(program: Program, equation: Any, which: Array, *xs: Array) -> list[Arr
         f = functools.partial(choice, program, kind_of(v.aval.dtype), {}, which.item())
         chosen.append(elementwise(f, *cases))
     return chosen
+
+
+def _platform_index(program: Program, equation: Any) -> list[Array]:
+    """The branch that platforms take which have programs, if it is the same for all of them."""
+    platforms = equation.params["platforms"]
+    if None not in platforms or any({"cpu", "cuda"} & set(names or ()) for names in platforms):
+        raise Unsupported("what depends on the platform")
+    return [array_of(program.constant(platforms.index(None), "i32"), ())]
 
 
 def _gated(program: Program, here: int, x: Array) -> Array:
@@ -244,6 +252,7 @@ RULES |= {
     "cond": _cond,
     "custom_linear_solve": _linear_solve,
     "native": _native,
+    "platform_index": _platform_index,
     "scan": _scan,
     "while": _while,
 }

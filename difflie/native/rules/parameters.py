@@ -70,7 +70,7 @@ PARAMETERS: Mapping[str, Mapping[str, Accepts]] = {
     ),
     **dict.fromkeys(("closed_call", "core_call"), _CALL),
     "concatenate": _params("dimension"),
-    "cond": _params("branches"),
+    "cond": _params("branches branches_platforms"),
     "convert_element_type": _PLACED | _params("new_dtype weak_type"),
     **dict.fromkeys(("cummax", "cummin", "cumprod", "cumsum"), _params("axis reverse")),
     "custom_jvp_call": _CUSTOM | _params("jvp_jaxpr_fun jvp_jaxpr_thunk"),
@@ -94,6 +94,7 @@ PARAMETERS: Mapping[str, Mapping[str, Accepts]] = {
     "native": _params("loop batch batched_args"),
     "one_minus_square": _params(accuracy=_absent),
     "pad": _params("padding_config"),
+    "platform_index": _params("platforms"),
     "polynomial": _params(accuracy=_absent),
     **dict.fromkeys(
         [f"reduce_{name}" for name in ("and", "max", "min", "or", "prod", "sum")],
