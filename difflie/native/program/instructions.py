@@ -297,7 +297,8 @@ class Instructions:
         """The same for two finished programs that are the same."""
         loops = [(k, x.fixed, x.condition.digest, x.body.digest) for k, x in self.loops.items()]
         instructions = self.operations, self.operands, self.types, map(repr, self.known)
-        return hash(tuple(map(tuple, (*instructions, self.places.items(), self.results, loops))))
+        others = self.places.items(), self.sizes.items(), self.results, loops
+        return hash(tuple(map(tuple, (*instructions, *others))))
 
 
 _PAIRS = {"sin": "cos", "cos": "sin"}
