@@ -169,6 +169,9 @@ class Program(Instructions):
             return self.unary("neg", self.mul(x, self._opposite(y), kind), kind)
         if x in self._negatives:
             return self.unary("neg", self.mul(self._opposite(x), y, kind), kind)
+        # A symmetric product of matrices has equal entries so.
+        if a is None and y < x:
+            x, y = y, x
         return self.value("mul", (x, y), kind)
 
     def div(self, x: int, y: int, kind: str) -> int:

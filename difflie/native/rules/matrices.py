@@ -27,7 +27,11 @@ def _less(program: Program, kind: str, x: int, products: Sequence[tuple[int, int
 
 
 def _cholesky(program: Program, equation: Any, x: Array) -> list[Array]:
-    """The lower triangle L with L L^T = x, not a number where x is not positive definite."""
+    """The lower triangle L with L L^T = x, not a number where x is not positive definite.
+
+    Zeros by the structure of x stay zeros, also then: systems with L fold them away, and their
+    solutions are not a number by the diagonal.
+    """
     kind, n = kind_of_result(equation), x.shape[-1]
     zero, nan = program.zero(kind), program.constant(math.nan, kind)
     factors = []
@@ -43,8 +47,10 @@ def _cholesky(program: Program, equation: Any, x: Array) -> list[Array]:
                     lower[j][j] = program.unary("sqrt", rest, kind)
                 else:
                     lower[i][j] = program.div(rest, lower[j][j], kind)
-        for i in range(n):
-            lower[i][: i + 1] = [program.select(fine, nan, y, kind) for y in lower[i][: i + 1]]
+        for row in lower:
+            for j, y in enumerate(row):
+                if program.known[y] != 0:
+                    row[j] = program.select(fine, nan, y, kind)
         factors.append(lower)
     return [array_of(factors, x.shape)]
 
