@@ -23,6 +23,7 @@ from ..system.arguments import checked
 from ..system.frame import Frame as Frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.traverse import tree_algorithm
 from .absolute import absolute as absolute
 from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
@@ -41,7 +42,7 @@ from .curves import Curve as Curve
 from .curves import PointOnCurve as PointOnCurve
 from .curves import PolynomialCurve as PolynomialCurve
 from .curves import SplineCurve as SplineCurve
-from .equations import equations
+from .equations import compiled_jacobian, equations
 from .friction import Bearing as Bearing
 from .friction import Friction as Friction
 from .joints import CylindricalConstraint as CylindricalConstraint
@@ -112,7 +113,7 @@ def constraint_jacobian(system: System, q: ArrayLike) -> Float[Array, "m nv"]:
     classes say.
     """
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _jacobian(Tree.of(bilateral(system)), q)
+    return compiled_jacobian(Tree.of(bilateral(system)), q)
 
 
 def constraint_bias(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, " m"]:
@@ -125,6 +126,7 @@ def constraint_bias(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, 
 
 
 @jax.jit
+@tree_algorithm
 def _constrained_dynamics(tree, q, v, tau, wrench):
     a, multipliers = constrained_acceleration(tree, q, v, tau, wrench)
     here = equations(tree, q)
@@ -136,8 +138,7 @@ def _constrained_dynamics(tree, q, v, tau, wrench):
     return both[: len(v)], both[len(v) :]
 
 
-_residual = jax.jit(lambda tree, q: equations(tree, q).residual())
-_jacobian = jax.jit(lambda tree, q: equations(tree, q).jacobian())
-_bias = jax.jit(lambda tree, q, v: equations(tree, q).bias(v))
+_residual = jax.jit(tree_algorithm(lambda tree, q: equations(tree, q).residual()))
+_bias = jax.jit(tree_algorithm(lambda tree, q, v: equations(tree, q).bias(v)))
 
 __getattr__ = names_of(__name__)

@@ -14,7 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
-from ..solvers.linear import minimum_norm, product
+from ..solvers.linear import factor_from_tips, minimum_norm, product
 from ..system.arguments import QUATERNION_ROUNDING, checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -72,6 +72,7 @@ def assemble(
 
 
 @jax.jit
+@tree_algorithm
 def _assembled(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tuple:
     near = jax.lax.stop_gradient(_approached(*jax.lax.stop_gradient((tree, q))))
     q1, found = consistent_position(tree, near)
@@ -97,9 +98,10 @@ def _approached(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
         q, _, count = state
         here = equations(tree, q)
         A, g = here.jacobian()[rows], here.residual()
-        Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(tree, q)), A.T)
-        gram = product(A, Y)
-        step = product(Y, minimum_norm(gram)(g))
+        U = factor_from_tips(crba(tree, q))
+        half = jax.scipy.linalg.solve_triangular(U, A.T)
+        x = product(half, minimum_norm(product(half.T, half), half)(g))
+        step = jax.scipy.linalg.solve_triangular(U, x, trans=1)
         largest = jnp.max(jnp.abs(step), initial=0)
         step = step * jnp.minimum(1, 0.5 / jnp.maximum(largest, eps))
         nearer = tree.topology.manifold.retract(q, -step)

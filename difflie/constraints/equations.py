@@ -31,6 +31,7 @@ from ..system.kinematic_tree import Tree
 from ..system.protocols import ConstraintElement
 from ..system.system import System
 from ..system.topology import Topology
+from ..system.traverse import tree_algorithm
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved_along
 
 
@@ -136,6 +137,10 @@ def equations(tree: Tree, q: Float[Array, " nq"]) -> Equations:
     seen = poses @ offset @ stacked
     frames = Transform(seen.rotation, seen.translation + origin)
     return Equations(tree, s, frames, seen, tree.coordinates(q))
+
+
+# The Jacobian A (m, nv) of a tree at q (nq,).
+compiled_jacobian = jax.jit(tree_algorithm(lambda tree, q: equations(tree, q).jacobian()))
 
 
 def holonomic(constraints: tuple[ConstraintElement, ...]) -> np.ndarray:

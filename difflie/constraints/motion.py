@@ -31,7 +31,7 @@ from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
 from ..dynamics.rnea import rnea
-from ..solvers.linear import minimum_norm, product
+from ..solvers.linear import factor_from_tips, minimum_norm, product
 from ..system.kinematic_tree import Tree
 from .equations import Equations, equations
 from .friction import friction_forces, slips, with_friction
@@ -53,11 +53,11 @@ class Balance(eqx.Module):
     ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
         """x (nv,) and nu (m,), differentiated by the equations they solve."""
         M, A = jax.lax.stop_gradient((self.M, self.A))
-        # With M = L L^T: half = L^-1 A^T, and the Gram matrix A M^-1 A^T is half^T half.
-        L = jnp.linalg.cholesky(M)
+        # With M = U U^T: half = U^-1 A^T, and the Gram matrix A M^-1 A^T is half^T half.
+        U = factor_from_tips(M)
 
         def triangular(given: jax.Array, trans: int = 0) -> jax.Array:
-            return jax.scipy.linalg.solve_triangular(L, given, trans=trans, lower=True)
+            return jax.scipy.linalg.solve_triangular(U, given, trans=trans)
 
         half = triangular(A.T)
         inverse = minimum_norm(product(half.T, half), half)

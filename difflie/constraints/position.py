@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..dynamics.crba import crba
 from ..solvers.corrections import Corrections
-from ..solvers.linear import minimum_norm, product
+from ..solvers.linear import factor_from_tips, minimum_norm, product
 from ..solvers.root import root
 from ..system.kinematic_tree import Tree
 from .equations import equations, holonomic
@@ -84,9 +84,9 @@ def ways_back(
     """
     rows = np.flatnonzero(holonomic(tree.system.constraints))
     A = equations(tree, q).jacobian()[rows]
-    L = jnp.linalg.cholesky(crba(tree, q))
-    half = jax.scipy.linalg.solve_triangular(L, A.T, lower=True)
-    Y = jax.scipy.linalg.solve_triangular(L, half, trans=1, lower=True)
+    U = factor_from_tips(crba(tree, q))
+    half = jax.scipy.linalg.solve_triangular(U, A.T)
+    Y = jax.scipy.linalg.solve_triangular(U, half, trans=1)
     scale = jax.lax.stop_gradient(jnp.sum(half * half) / len(rows))
     scale = jnp.where(scale > 0, scale, 1)
     return Y / scale, half / jnp.sqrt(scale), jnp.max(jnp.abs(A))

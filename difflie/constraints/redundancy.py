@@ -17,15 +17,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
-from ..solvers.linear import SMALL, singular_values
+from ..solvers.linear import SMALL, factor_from_tips, singular_values
 from ..system.arguments import checked
 from ..system.frozen import unfreeze
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .equations import equations, holonomic, labels
+from .equations import compiled_jacobian, equations, holonomic, labels
 from .unilateral import bilateral
-
-_jacobian = jax.jit(lambda tree, q: equations(tree, q).jacobian())
 
 
 def redundant_equations(system: System, q: Any) -> list[str]:
@@ -35,7 +33,7 @@ def redundant_equations(system: System, q: Any) -> list[str]:
     """
     system = bilateral(system)
     (q,) = checked(system, q=(q, (system.nq,)))
-    A = np.asarray(_jacobian(Tree.of(system), q))
+    A = np.asarray(compiled_jacobian(Tree.of(system), q))
     names, kept, basis = labels(system.constraints), [], np.zeros((0, system.nv))
     for k, row in enumerate(A):
         # Orthogonalising twice is enough (Kahan).
@@ -67,7 +65,7 @@ def inconsistent_parameters(system: System, q: Any) -> System:
     """
     system = bilateral(system)
     (q,) = checked(system, q=(q, (system.nq,)))
-    A = np.asarray(_jacobian(Tree.of(system), q))
+    A = np.asarray(compiled_jacobian(Tree.of(system), q))
     A = A[holonomic(system.constraints)]
     left, sizes, _ = np.linalg.svd(A)
     rank = int(np.sum(sizes > 1e-8 * max(sizes, default=0.0)))
@@ -84,8 +82,7 @@ def independence(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n"]:
     velocities. Not differentiated.
     """
     A = equations(bilateral(tree), q).jacobian()
-    factor = jnp.linalg.cholesky(crba(tree, q))
-    scaled = jax.scipy.linalg.solve_triangular(factor, A.T, lower=True)
+    scaled = jax.scipy.linalg.solve_triangular(factor_from_tips(crba(tree, q)), A.T)
     if min(scaled.shape) > SMALL:
         return jnp.linalg.svd(jax.lax.stop_gradient(scaled), compute_uv=False)
     return singular_values(scaled)

@@ -22,10 +22,11 @@ from ..constraints.unilateral import bilateral
 from ..dynamics.crba import crba
 from ..forces.passive import passive
 from ..integrators import Method
-from ..solvers.linear import minimum_norm, product
+from ..solvers.linear import factor_from_tips, minimum_norm, product
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.topology import Topology
+from ..system.traverse import in_one
 from ..system.validation import warn
 
 
@@ -95,8 +96,10 @@ def resolution(
     def moved(xi: jax.Array, v: jax.Array) -> jax.Array:
         return force(tree.topology.manifold.retract(q, xi), v)
 
-    by_q, by_v = jax.lax.stop_gradient(jax.jacfwd(moved, (0, 1))(still, still))
-    inverse = _mobility(tree, q)
+    def matrices(tree: Tree, q: jax.Array) -> tuple[jax.Array, ...]:
+        return *jax.lax.stop_gradient(jax.jacfwd(moved, (0, 1))(still, still)), _mobility(tree, q)
+
+    by_q, by_v, inverse = in_one(tree.topology, matrices)(tree, q)
     damping, damped = _largest(-product(inverse, by_v))
     square, stiff = _largest(-product(inverse, by_q))
     return Resolution(
@@ -110,9 +113,9 @@ def _mobility(tree: Tree, q: jax.Array) -> jax.Array:
     M, kept = crba(tree, q), bilateral(tree)
 
     def halved(given: jax.Array) -> jax.Array:
-        return jax.scipy.linalg.solve_triangular(L, given, lower=True)
+        return jax.scipy.linalg.solve_triangular(U, given)
 
-    L = jnp.linalg.cholesky(M)
+    U = factor_from_tips(M)
     unit = halved(jnp.eye(len(M), dtype=M.dtype))
     inverse = product(unit.T, unit)
     if not kept.constraints:

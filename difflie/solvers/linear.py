@@ -135,6 +135,15 @@ def product(a: Any, b: jax.Array) -> jax.Array:
     return jnp.matmul(jnp.asarray(a, b.dtype), b, precision=jax.lax.Precision.HIGHEST)
 
 
+def factor_from_tips(a: jax.Array) -> jax.Array:
+    """U (n, n), upper triangular with a = U U^T, of a positive definite a (n, n).
+
+    By elimination from the last row to the first, which in the mass matrix of a tree, whose dofs
+    come after those that move them, leaves all zeros as they are (Featherstone 2005).
+    """
+    return jnp.linalg.cholesky(a[::-1, ::-1])[::-1, ::-1]
+
+
 def minimum_norm(gram: jax.Array, half: jax.Array | None = None) -> Linear:
     """The smallest x (m,) with gram x = b, as a linear function of b (m,) in the range of gram.
 
