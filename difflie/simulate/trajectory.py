@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import os
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from ..forces import energy
 from ..quantities import Curve, Effort, Energy, Passive, along, curve
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.traverse import tree_algorithm
 from . import export
 from .error_estimate import ErrorEstimate, Refinement, error_estimate
 from .result import Result
@@ -152,14 +154,7 @@ class Trajectory(eqx.Module):
         g is in m or without unit, A v the same in 1/s; see `constraint_residual`. Contacts and
         stops are not included, since an open gap violates nothing.
         """
-        system = bilateral(system)
-
-        def largest(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-            constraints = equations(Tree.of(system), q)
-            g, rate = constraints.residual(), constraints.rate(v)
-            return jnp.max(jnp.abs(g), initial=0), jnp.max(jnp.abs(rate), initial=0)
-
-        return jax.jit(jax.vmap(largest))(self.q, self.v)
+        return _violation(Tree.of(bilateral(system)), self.q, self.v)
 
     def constraint_error(self, system: System) -> Float[Array, " saved"]:
         """The distance of q from the configuration manifold (m + 1,).
@@ -287,6 +282,16 @@ def repeated_by(run: Trajectory, refinement: Refinement) -> Trajectory:
     made = object.__new__(Trajectory)
     vars(made).update(vars(run) | {"refinement": refinement})
     return made
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, 0))
+@tree_algorithm
+def _violation(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """max |g| and max |A v| (saved,) at the states q (saved, nq), v (saved, nv)."""
+    here = equations(tree, q)
+    g, rate = here.residual(), here.rate(v)
+    return jnp.max(jnp.abs(g), initial=0), jnp.max(jnp.abs(rate), initial=0)
 
 
 @eqx.filter_jit
