@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from .private import ClosedJaxpr, eval_jaxpr, untracked, varying_axes
+from .private import ClosedJaxpr, eval_jaxpr, scan_sizes, untracked, varying_axes
 
 
 def is_literal(v: Any) -> bool:
@@ -55,15 +55,39 @@ def _is_key(v: Any) -> bool:
     return jnp.issubdtype(v.aval.dtype, jax.dtypes.extended)
 
 
+# What is a call of the function within it, and nothing else.
+_CALLS = {"checkpoint", "closed_call", "core_call", "jit", "pjit", "remat2"}
+
+
 def depending(jaxpr: Any, varied: Sequence[bool]) -> list[bool]:
     """Which results change, perhaps, with arguments that vary; whole numbers never do."""
     changing = {v for v, moves in zip(jaxpr.invars, varied, strict=True) if moves}
     for equation in jaxpr.eqns:
         if equation.primitive.name == "stop_gradient":
             continue
-        if any(not is_literal(v) and v in changing for v in equation.invars):
-            changing.update(v for v in equation.outvars if _is_float(v))
+        reads = [not is_literal(v) and v in changing for v in equation.invars]
+        if not any(reads):
+            continue
+        name = equation.primitive.name
+        if name in _CALLS:
+            changes = depending(nested(equation.params)[0].jaxpr, reads)
+        elif name == "scan":
+            changes = _scan_depending(equation.params, reads)
+        else:
+            # A function with a derivative of its own may change with all that it reads.
+            changes = list(map(_is_float, equation.outvars))
+        changing.update(v for v, c in zip(equation.outvars, changes, strict=True) if c)
     return [not is_literal(v) and v in changing and _is_float(v) for v in jaxpr.outvars]
+
+
+def _scan_depending(params: dict[str, Any], varied: list[bool]) -> list[bool]:
+    (body,), (n, carry) = nested(params), scan_sizes(params)
+    while True:
+        results = depending(body.jaxpr, varied)
+        more = [v or r for v, r in zip(varied[n : n + carry], results, strict=False)]
+        if more == varied[n : n + carry]:
+            return [*more, *results[carry:]]
+        varied = [*varied[:n], *more, *varied[n + carry :]]
 
 
 def _is_float(v: Any) -> bool:

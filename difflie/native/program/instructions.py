@@ -34,6 +34,13 @@ class While(NamedTuple):
     body: Instructions
 
 
+class Transpose(NamedTuple):
+    """What an instruction `solve` is: the types of its results, and what its transpose appends."""
+
+    kinds: tuple[str, ...]
+    append: Callable[..., list[int]]
+
+
 def union(masks: Iterable[int]) -> int:
     """All bits that are set in any of them."""
     return functools.reduce(operator.or_, masks, 0)
@@ -70,7 +77,7 @@ class Instructions:
         self.places: dict[int, int] = {}
         self.loops: dict[int, While] = {}
         self.regions: dict[int, Any] = {}
-        self.solves: dict[int, Callable] = {}
+        self.solves: dict[int, Transpose] = {}
         self.sizes: dict[int, tuple[int, int, int]] = {}
         self.arguments: list[int] = []
         self.entries: list[int] = []
@@ -170,16 +177,25 @@ class Instructions:
             self.places[number] = place
         return number
 
-    def solve(self, operands: Sequence[int], transpose: Callable) -> list[int]:
-        """The solution of a linear system, as many numbers, of which only the transpose is known.
+    def solve(
+        self,
+        operands: Sequence[int],
+        coefficients: Sequence[int],
+        kinds: Sequence[str],
+        transpose: Callable,
+    ) -> list[int]:
+        """Numbers of these types, linear in the operands, of which only the transpose is known.
 
-        transpose appends what solves the transposed system: from scalars to scalars.
+        As the solution of a linear system. coefficients: what the transpose is computed from
+        besides, as far as it may have lost entries. transpose appends the cotangents of the
+        operands: from scalars to scalars.
         """
-        lost, shown = union(map(self.lost, operands)), union(self.shown[x] for x in operands)
+        lost = union(map(self.lost, (*operands, *coefficients)))
+        shown = union(self.shown[x] for x in operands)
         plain = tuple(map(self.base, operands))
         number = self.append("solve", plain, "b1", None, 0)
-        self.solves[number] = transpose
-        items = [self.item(number, k, self.types[x], shown) for k, x in enumerate(plain)]
+        self.solves[number] = Transpose(tuple(kinds), transpose)
+        items = [self.item(number, k, kind, shown) for k, kind in enumerate(kinds)]
         return [self.showing(x, lost) for x in items]
 
     def product(self, x: Sequence[int], y: Sequence[int], sizes: tuple[int, int, int]) -> list[int]:

@@ -36,10 +36,10 @@ def transposed(
         # What is transposed is as strict as what it comes from.
         program.strict = k in program.strict_ones
         if k in solutions:
-            operands = program.operands[k]
-            zeros = [program.zero(kinds[x]) for x in operands]
+            operands, solve = program.operands[k], program.solves[k]
+            zeros = map(program.zero, solve.kinds)
             on_solution = [solutions[k].get(i, zero) for i, zero in enumerate(zeros)]
-            on_right = program.solves[k](program, on_solution)
+            on_right = solve.append(program, on_solution)
             for x, cotangent in zip(operands, on_right, strict=True):
                 give(x, cotangent)
         if k not in on or program.operations[k] == "placeholder":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -12,10 +12,11 @@ import numpy as np
 from ..fingerprint import CALLS
 from ..jaxprs import nested
 from ..private import ClosedJaxpr, scan_sizes, within
-from ..program import Program, Unsupported, While, finished
+from ..program import Program, Unsupported
 from ..strict_user_code import has_strict
 from .arithmetic import choice
 from .indexing import is_at
+from .repeated import carried_linearly, repeated, rolled, rolled_linear
 from .writing import PLAIN, RULES, Array, array_of, elementwise, flat, kind_of, like, write_closed
 
 
@@ -46,8 +47,12 @@ def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
     sliced, backwards = xs[n_consts + n_carry :], slice(None, None, -1 if params["reverse"] else 1)
     avals = [v.aval for v in body.jaxpr.outvars]
     order = range(params["length"])[backwards]
-    if len(avals) == n_carry and _is_long(program, body, len(order), xs):
-        return _rolled(program, body, order, fixed, carry, sliced)
+    if len(avals) == n_carry and _is_long(program, body, len(order)):
+        split = carried_linearly(program, body, fixed, carry, sliced)
+        if split is None:
+            return rolled(program, body, order, fixed, carry, sliced)
+        if not any(map(program.is_linear, flat(sliced))):
+            return rolled_linear(program, body, order, fixed, carry, sliced, split)
     saved = []
     for i in order:
         results = write_closed(program, body, [*fixed, *carry, *(x[i] for x in sliced)])
@@ -59,13 +64,10 @@ def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
     return [*carry, *(np.stack(rows) for rows in zip(*saved[backwards], strict=True))]
 
 
-def _is_long(program: Program, body: Any, length: int, xs: Sequence[Array]) -> bool:
-    """Whether a loop is better repeated; what is to be transposed is always written out."""
-    if program.differentiable or length < 2:
-        return False
-    if length * _entries(body.jaxpr) <= program.most_written:
-        return False
-    return not any(map(program.is_linear, flat(xs)))
+def _is_long(program: Program, body: Any, length: int) -> bool:
+    """Whether a loop is better repeated."""
+    is_long = length > 1 and length * _entries(body.jaxpr) > program.most_written
+    return is_long and not program.differentiable
 
 
 def _entries(jaxpr: Any) -> int:
@@ -78,38 +80,6 @@ def _entries(jaxpr: Any) -> int:
         entries = length * sum(_entries(f.jaxpr) for f in inside)
         count += entries or sum(v.aval.size for v in e.outvars)
     return count
-
-
-def _rolled(
-    program: Program,
-    body: Any,
-    order: Sequence[int],
-    fixed: Sequence[Array],
-    carry: Sequence[Array],
-    sliced: Sequence[Array],
-) -> list[Array]:
-    """A loop that carries on all it returns, repeated: its rows are chosen by a counter."""
-    avals = [v.aval for v in body.jaxpr.outvars]
-    n = len(fixed)
-    counter = array_of(program.constant(0, "i32"), ())
-
-    def unfinished(inner: Program, _: Sequence[Array], carried: Sequence[Array]) -> Array:
-        more = inner.compare("lt", carried[0].item(), inner.constant(len(order), "i32"))
-        return array_of(more, ())
-
-    def iteration(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> list[Array]:
-        k, rows = carried[0].item(), []
-        for x, v in zip(consts[n:], body.jaxpr.invars[n + len(avals) :], strict=True):
-            f = functools.partial(choice, inner, kind_of(v.aval.dtype), {}, k)
-            rows.append(elementwise(f, *(x[i] for i in order)))
-        after = write_closed(inner, body, [*consts[:n], *carried[1:], *rows])
-        following = inner.add(k, inner.constant(1, "i32"), "i32")
-        return [array_of(following, ()), *after]
-
-    kinds = [jax.ShapeDtypeStruct((), np.int32), *avals]
-    return _repeated(program, [*fixed, *sliced], [counter, *carry], kinds, unfinished, iteration)[
-        1:
-    ]
 
 
 def _while(program: Program, equation: Any, *xs: Array) -> list[Array]:
@@ -127,47 +97,7 @@ def _while(program: Program, equation: Any, *xs: Array) -> list[Array]:
     def iteration(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> list[Array]:
         return write_closed(inner, params["body_jaxpr"], [*consts[n_cond:], *carried])
 
-    return _repeated(program, consts, start, avals, unfinished, iteration)
-
-
-def _repeated(
-    program: Program,
-    consts: Sequence[Array],
-    start: Sequence[Array],
-    avals: Sequence[Any],
-    unfinished: Callable[..., Array],
-    iteration: Callable[..., list[Array]],
-) -> list[Array]:
-    """What is carried at the end of a loop: its condition and its body are programs inside.
-
-    Both are written from an inner program, constants and what is carried. avals: of the latter.
-    """
-    # What is known is known inside, and what is given twice is one argument.
-    guard = [] if program.guard is None else [program.guard]
-    used = dict.fromkeys([*flat(consts), *guard])
-    fixed = [k for k in used if program.known[k] is None]
-
-    def inside() -> tuple[Program, list[Array], list[Array], list[int]]:
-        """A new program: its constants, what it carries, and whether it may make iterations."""
-        inner = Program(program.products, most_written=program.most_written)
-        inner.strict = program.strict
-        place = {k: inner.argument(program.types[k]) for k in fixed}
-        known = [k for k in flat(consts) if program.known[k] is not None]
-        place |= {k: inner.constant(program.known[k], program.types[k]) for k in known}
-        moved = [place[k] for k in flat(consts)]
-        kinds = [kind_of(a.dtype) for a in avals for _ in range(a.size)]
-        carried = like([inner.argument(kind) for kind in kinds], avals)
-        return inner, like(moved, consts), carried, [place[k] for k in guard if k in place]
-
-    condition, constants, carried, guards = inside()
-    more = unfinished(condition, constants, carried)
-    condition = finished(condition, [condition.all_of(more.item(), *guards)])
-    body, constants, carried, _ = inside()
-    after = iteration(body, constants, carried)
-    after = [np.broadcast_to(x, a.shape) for x, a in zip(after, avals, strict=True)]
-    body = finished(body, flat(after))
-    ends = program.repeat(While(len(fixed), condition, body), [*fixed, *flat(start)])
-    return like(ends, avals)
+    return repeated(program, consts, start, avals, unfinished, iteration)
 
 
 def _cond(program: Program, equation: Any, which: Array, *xs: Array) -> list[Array]:
@@ -229,7 +159,9 @@ def _linear_solve(program: Program, equation: Any, *xs: Array) -> list[Array]:
         operands = [*xs[middle:last], *like(cotangents, right)]
         return flat(write_closed(program, back, operands))
 
-    return like(program.solve(flat(right), transpose), right)
+    numbers = flat(right)
+    kinds = [program.types[x] for x in numbers]
+    return like(program.solve(numbers, [], kinds, transpose), right)
 
 
 def _transposed_system(equation: Any) -> ClosedJaxpr:
