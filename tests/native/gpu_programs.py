@@ -6,6 +6,7 @@ writes the table gpu_resources.toml anew, with which the tests compare.
 """
 
 import importlib.metadata
+import os
 import re
 import struct
 import sys
@@ -146,5 +147,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # As in the tests: a rollout that is stored is another program.
+    os.environ["DIFFLIE_STORED"] = "0"
     jax.config.update("jax_enable_x64", True)
     sys.exit(main())

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..loop import Loop
-from ..loop_body import Transposed
-from ..program import ELEMENTARY, MOST_WRITTEN, OPERATIONS, Instructions, Unsupported, fused
+from ..program import ELEMENTARY, OPERATIONS, Instructions, Unsupported, fused
 from ..program.instructions import greatest, is_pair, ordered
 from ..rules import kind_of
 
@@ -30,8 +29,7 @@ THREADS = 32
 _BLOCKS = 8
 # Longer kernels take minutes to compile.
 LONGEST = 80_000
-# Loops inside of more entries are repeated: about what the cache of instructions holds. What goes
-# back through such a loop keeps all its states: RKMK4's gradient of an arm took 1.7 times as long.
+# Loops inside of more entries are repeated: about what the cache of instructions holds.
 _MOST_WRITTEN = 8_000
 # As many addresses as every version of CUDA takes.
 _BUFFERS = 500
@@ -91,8 +89,7 @@ def _paces(loop: Loop) -> list[int]:
 
 def source(loop: Loop, batched_args: Sequence[bool]) -> str:
     """The kernel of a loop; arguments not in `batched_args` are the same for all environments."""
-    most = MOST_WRITTEN if isinstance(loop.body, Transposed) else _MOST_WRITTEN
-    program = fused(loop.program(most_written=most), loop.fixed)
+    program = fused(loop.program(most_written=_MOST_WRITTEN), loop.fixed)
     if (length := _length(program)) > LONGEST:
         raise Unsupported(f"{length} instructions for a GPU, more than {LONGEST}")
     arrays = _arrays(loop, batched_args)
