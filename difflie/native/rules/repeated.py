@@ -189,8 +189,8 @@ def _forward(
         k, now, tables = carried[0].item(), *_parts(carried[1:], len(avals))
         kept = [_with_row(inner, k, *x) for x in zip(tables, now, avals, strict=True)]
         rows_now = [_at(inner, k, *x) for x in zip(consts[n:], row_avals, strict=True)]
-        values = iter(now)
-        carried_now = [next(values) if is_own else None for is_own in own]
+        values, not_read = iter(now), np.zeros(0, np.int64)
+        carried_now = [next(values) if is_own else not_read for is_own in own]
         args = [x for x, r in zip([*consts[:n], *carried_now, *rows_now], read, strict=True) if r]
         after = write_closed(inner, reduced, args)
         return [array_of(inner.add(k, inner.constant(1, "i32"), "i32"), ()), *after, *kept]
