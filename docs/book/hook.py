@@ -14,6 +14,7 @@ from pathlib import Path
 
 import blocks
 import papers
+import published
 import reference
 import toml_tables
 from latex2mathml.converter import convert
@@ -55,6 +56,8 @@ def on_files(files: Files, config) -> Files:
     add("reference/configuration.md", content=toml_tables.page())
     for name, text in papers.pages().items():
         add(f"papers/{name}.md", content=text)
+    for name, picture in published.pictures():
+        add(f"papers/{name}.png", content=picture)
     add("assets/book.css", abs_src_path=str(HERE / "book.css"))
     add("assets/iframe-worker.js", abs_src_path=str(HERE / "iframe-worker.js"))
     _run_blocks(files, add)

@@ -1,10 +1,12 @@
-"""A page for each published result that `difflie reproduce` recomputes, from its own code."""
+"""A page for each published result that `difflie reproduce` recomputes: its code, its numbers."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 from pathlib import Path
+
+import published
 
 from difflie.reproduce import REPRODUCTIONS
 
@@ -30,6 +32,7 @@ def _page(name: str) -> str:
             f"# {name}",
             first,
             *rest,
+            *([published.section(name)] if name in published.names() else []),
             "## Recompute it",
             f"```\ndifflie reproduce {name} --out {name} --json {name}.json\n```",
             "It prints computed beside published numbers, and writes a report with all tables and "
