@@ -9,6 +9,7 @@ import itertools
 import os
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +29,10 @@ STILL, MOVING = (".png", ".svg", ".pdf"), (".gif", ".mp4")
 _MOST_FRAMES = 1200
 # Programs show frames of less than 0.02 s longer.
 _FASTEST_GIF = 50
+# Of a GIF. Colours of fewer pixels are not looked at; what is nearly white is left to greys.
+_COLOURS, _GREYS = 80, 16
+_FEW_PIXELS = 4
+_NEARLY_WHITE = 240
 
 
 def write_picture(
@@ -110,7 +115,18 @@ def _frames(
 def _write_gif(path: Path, frames: Iterator[NDArray], rate: float) -> None:
     from PIL import Image
 
-    pictures = [Image.fromarray(frame).quantize(96) for frame in frames]
+    # Colours are chosen when all frames are drawn, which need much memory as they are.
+    packed, counts = [], np.zeros(32**3, int)
+    for frame in frames:
+        counts += np.bincount(frame.reshape(-1, 3) // 8 @ [1024, 32, 1], minlength=len(counts))
+        packed.append((frame.shape[1::-1], zlib.compress(frame.tobytes(), 1)))
+    shared = Image.new("P", (1, 1))
+    shared.putpalette(_palette(counts))
+    how = {"palette": shared, "dither": Image.Dither.NONE}
+    pictures = [
+        Image.frombytes("RGB", size, zlib.decompress(content)).quantize(**how)
+        for size, content in packed
+    ]
     # GIF counts in hundredths of a second; rounded one by one, the motion would be too fast.
     ends = np.round(100 * np.arange(len(pictures) + 1) / rate).astype(int)
     content = io.BytesIO()
@@ -123,6 +139,24 @@ def _write_gif(path: Path, frames: Iterator[NDArray], rate: float) -> None:
         loop=0,
     )
     write_whole(path, content.getvalue())
+
+
+def _palette(counts: NDArray) -> list[int]:
+    """Red, green and blue of the colours in which all frames are drawn, and of greys.
+
+    counts (32 * 32 * 32,): pixels of each colour in steps of 8. With the same colours only what
+    moves is stored, and nothing flickers. Each of the colours that are there counts once, so that
+    thin lines keep theirs.
+    """
+    from PIL import Image
+
+    there = np.stack(np.unravel_index(np.flatnonzero(counts >= _FEW_PIXELS), (32,) * 3), -1) * 8 + 4
+    chosen = Image.fromarray(there[None].astype(np.uint8)).quantize(_COLOURS).getpalette()
+    palette = np.reshape(chosen, (-1, 3))[:_COLOURS]
+    # Pillow does not tell white from what is nearly white, which would tint the background.
+    palette = palette[palette.min(axis=1) < _NEARLY_WHITE]
+    greys = np.repeat(np.linspace(0, 255, _GREYS).astype(int), 3)
+    return [*palette.ravel().tolist(), *greys.tolist()]
 
 
 def _write_mp4(path: Path, frames: Iterator[NDArray], rate: float) -> None:

@@ -1,11 +1,15 @@
 """The book is built, with the code of all of its pages, and opens from files without a network."""
 
+import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,3 +46,20 @@ def test_the_book_opens_without_a_network(book, browser):
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert faults == []
     context.close()
+
+
+@pytest.mark.slow
+def test_films_of_the_gallery_are_small_and_move(book):
+    """Guards that a machine of the gallery is not left without a film, or with one that stands."""
+    page = (book / "gallery.html").read_text(encoding="utf-8")
+    films = re.findall(r'src="(drawn/[^"]+\.gif)"', page)
+    assert len(films) >= 12
+    for film in films:
+        assert (book / film).stat().st_size < 300_000, film
+        with Image.open(book / film) as gif:
+            frames = []
+            for k in (0, gif.n_frames // 2, gif.n_frames - 1):
+                gif.seek(k)
+                frames.append(np.asarray(gif.convert("RGB"), int))
+        for one, other in itertools.pairwise(frames):
+            assert (np.abs(one - other).max(axis=-1) > 60).sum() > 300, film

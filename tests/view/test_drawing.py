@@ -196,6 +196,21 @@ def test_pictures_are_written_in_every_format(swinging, tmp_path):
             write_picture(swinging, tmp_path / "a.gif", **wrong)
 
 
+def test_a_gif_keeps_colours_and_stores_what_moves(swinging, tmp_path):
+    """Guards that thin lines keep their colours and the background is white, in small files."""
+    path = write_picture(swinging, tmp_path / "a.gif", shown=DrawOptions(frames=True), rate=20.0)
+    with Image.open(path) as gif:
+        frames = [
+            (gif.seek(k), np.asarray(gif.convert("RGB"), int))[1] for k in range(gif.n_frames)
+        ]
+    for frame in frames:
+        red, green, blue = np.moveaxis(frame, -1, 0)
+        assert (frame[-3:, :3] == 255).all()
+        for one, others in ((red, (green, blue)), (blue, (red, green))):
+            assert (one - np.maximum(*others) > 60).any()
+    assert path.stat().st_size < 12_000 * len(frames)
+
+
 def test_long_titles_leave_the_picture_its_size(swinging, tmp_path):
     """A name of many words, or of one, takes some lines."""
     for name in ("very long name " * 20, "long" * 60):
