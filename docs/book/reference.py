@@ -17,25 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from difflie.cli import COMMANDS, main
+from difflie.cli.docs import PUBLIC, names_of
 
 PACKAGE = Path(__file__).parents[2] / "difflie"
-# What is public, see docs/versions.md, and the modules of the stub.
-PUBLIC = (
-    *("system", "dynamics", "forces", "constraints", "integrators", "simulate", "groups"),
-    *("identify", "control", "sweep", "quantities", "parameters", "io", "view"),
-)
 ELSEWHERE = "formulations", "native", "reproduce", "solvers", "spatial"
-
-
-def names_of(package: str) -> list[str]:
-    """The functions and classes that a package defines, or imports as themselves to hand on."""
-    names = []
-    for node in ast.parse((PACKAGE / package / "__init__.py").read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names += [a.name for a in node.names if a.asname == a.name]
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_":
-            names.append(node.name)
-    return list(dict.fromkeys(names))
 
 
 def modules_of(package: str) -> list[str]:

@@ -313,7 +313,12 @@ def test_docs_print_pages_and_find_words(capsys):
     assert call("docs", "faq") == 0
     assert capsys.readouterr().out.startswith("# Questions that are asked often")
     assert call("docs", "RecursiveCheckpoint") == 0
-    assert "howto/long_gradients: " in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "howto/long_gradients: " in shown
+    assert "reference/names: difflie.simulate.RecursiveCheckpoint: " in shown
+    assert call("docs", "reference/names") == 0
+    shown = capsys.readouterr().out
+    assert "difflie.control.solve: " in shown and "difflie.groups.so3.exp: " in shown
     assert call("docs", "gradients/explain") == 2
     assert "lists the pages" in capsys.readouterr().err
 
