@@ -152,6 +152,7 @@ def _palette(counts: NDArray) -> list[int]:
 
     there = np.stack(np.unravel_index(np.flatnonzero(counts >= _FEW_PIXELS), (32,) * 3), -1) * 8 + 4
     chosen = Image.fromarray(there[None].astype(np.uint8)).quantize(_COLOURS).getpalette()
+    assert chosen is not None
     palette = np.reshape(chosen, (-1, 3))[:_COLOURS]
     # Pillow does not tell white from what is nearly white, which would tint the background.
     palette = palette[palette.min(axis=1) < _NEARLY_WHITE]
