@@ -34,10 +34,11 @@ def lock(system: System, coordinates: Mapping[str, Any]) -> System:
     between held joints alone. The result is differentiable with respect to the leaves of the system
     and the coordinates.
 
-    Raises `ModelError` for a joint that is unknown (with the nearest known one), fixed, follows
-    another, or has no single coordinate; a coordinate that is not finite; a force, actuator or
-    sensor at a held joint; and a constraint between held joints that they violate, or between held
-    and other joints. Warns of a coordinate outside the limits of its joint.
+    Raises TypeError for names without coordinates, and `ModelError` for a joint that is unknown
+    (with the nearest known one), fixed, follows another, or has no single coordinate; a coordinate
+    that is not finite; a force, actuator or sensor at a held joint; and a constraint between held
+    joints that they violate, or between held and other joints. Warns of
+    a coordinate outside the limits of its joint.
     """
     t = system.topology
     held = _held(system, coordinates)
@@ -65,6 +66,11 @@ def lock(system: System, coordinates: Mapping[str, Any]) -> System:
 def _held(system: System, coordinates: Mapping[str, Any]) -> dict[int, jax.Array]:
     """The coordinates () of the joints to hold and of those that follow them, by their bodies."""
     t = system.topology
+    if not isinstance(coordinates, Mapping):
+        raise TypeError(
+            f"{system.name}: lock needs a coordinate for each joint, in rad or m, such as "
+            '{"finger": 0.02}'
+        )
     held: dict[int, jax.Array] = {}
     for name, given in coordinates.items():
         b = _joint(system, name)
@@ -85,6 +91,8 @@ def _joint(system: System, name: str) -> int:
     t = system.topology
     if name not in t.joints:
         near = nearest(str(name), system.joint_names)
+        if name in system.body_names:
+            near = f"; the body of that name is on {t.joints[system.body_names.index(name)]!r}"
         raise ModelError(f"{system.name}: no joint is named {format_value(name)}{near}")
     b = t.joints.index(name)
     source, fault = t.mimics[b], ""

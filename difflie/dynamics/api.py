@@ -68,7 +68,10 @@ def body_index(system: System, body: Index) -> int | jax.Array:
     names = system.body_names
     if isinstance(body, str):
         if body not in names:
-            raise ValueError(f"{system.name}: no body is named {body!r}{nearest(body, names)}")
+            near, joints = nearest(body, names), system.topology.joints
+            if body in joints:
+                near = f"; the joint of that name moves {names[joints.index(body)]!r}"
+            raise ValueError(f"{system.name}: no body is named {body!r}{near}")
         return names.index(body)
     return body if isinstance(body, Tracer) else range(len(names))[body]
 

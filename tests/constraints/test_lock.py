@@ -211,6 +211,18 @@ def test_one_sentence_for_what_cannot_be_locked(given, message):
         dl.lock(SYSTEM, given)
 
 
+def test_names_of_bodies_and_names_alone_are_answered():
+    """Guards that the two usual slips are told what to give instead."""
+    hinge = dl.Revolute(name="hinge")
+    arm = dl.chain([dl.Body(name="rod", joint=hinge, mass=1.0, com=(0.5, 0.0, 0.0))])
+    with pytest.raises(ValueError, match=r"no joint is named 'rod'; .* is on 'hinge'"):
+        dl.lock(arm, {"rod": 0.1})
+    with pytest.raises(TypeError, match="coordinate"):  # of jaxtyping, where it checks
+        dl.lock(arm, ["hinge"])
+    with pytest.raises(ValueError, match=r"no body is named 'hinge'; .* moves 'rod'"):
+        dl.body_jacobian(arm, [0.1], "hinge")
+
+
 def test_what_stands_at_a_locked_joint_is_named():
     system = dl.attach(SYSTEM, dl.Drive("swing"))
     with pytest.raises(ValueError, match=r"Drive \('swing'\) stands at the joint 'swing'"):

@@ -183,7 +183,8 @@ def columns_of(names: Sequence[str], joints: Sequence[str] | None = None) -> dic
     known = list(found["q"]) if joints is None else list(joints)
     listed = f"the columns are {format_value(', '.join(names))}; name those of q, v, a and tau"
     if not found["q"]:
-        raise DataError(f"no columns of q were found by their names; {listed}")
+        told = "" if joints is not None else ", or give the names of the joints, joints=[...]"
+        raise DataError(f"no columns of q were found by their names; {listed}{told}")
     for quantity, by_joint in found.items():
         for joint, columns in by_joint.items():
             if len(columns) > 1:
