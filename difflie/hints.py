@@ -44,8 +44,8 @@ HINTS = {
     "buildReducedModel": "lock",
     "fix_joints": "lock",
     "lock_joints": "lock",
-    "add_payload": "with_inertial_parameters; these of two bodies add up",
-    "appendBodyToJoint": "with_inertial_parameters; these of two bodies add up",
+    "add_payload": "inertial_parameters of both bodies, added, in with_inertial_parameters",
+    "appendBodyToJoint": "inertial_parameters of both bodies, added, in with_inertial_parameters",
     # Kinematics
     "fk": "body_poses",
     "forward_kinematics": "body_poses, and body_twists for velocities",

@@ -227,6 +227,7 @@ def test_columns_by_their_names(names, joints, found):
     [
         ("q1 pos1 q2", ["a", "b"], "'q1' and 'pos1' are both q of a"),
         ("q1 q2 tau1", ["a", "b"], "the columns of tau are tau1, and none is that of b"),
+        ("q1 q2", ["a", "b", "finger"], "of finger; .*, or lock a joint that the log lacks"),
         ("q1 q2 q4", None, "none is that of joint 3"),
         ("q1 q2 q3", ["a", "b"], "the columns of q are q1, q2, q3, more than the 2"),
         ("t th1 th2", ["a", "b"], "no columns of q were found by their names; the columns are"),

@@ -195,9 +195,10 @@ def columns_of(names: Sequence[str], joints: Sequence[str] | None = None) -> dic
         missing = [joint for joint in known if not by_joint.get(joint)]
         there = ", ".join(column for columns in by_joint.values() for column in columns)
         if by_joint and missing:
+            lock = ", or lock a joint that the log lacks" if joints and quantity == "q" else ""
             raise DataError(
                 f"the columns of {quantity} are {there}, and none is that of "
-                f"{', '.join(missing)}; {listed}"
+                f"{', '.join(missing)}; {listed}{lock}"
             )
         if len(by_joint) > len(known):
             raise DataError(
