@@ -217,8 +217,9 @@ def forward_dynamics(
 
     q (nq,), v (nv,), tau (nv,): the whole generalised force in N m or N. Springs, damping, friction
     and drives are not added (see `passive_force`). wrench (nb, 6): external wrenches (moment,
-    force) on the bodies, in body frames. Articulated-body algorithm, O(n); with mimic joints a
-    dense solve. Raises ValueError and TypeError as `checked` does.
+    force) on the bodies, in body frames. Constraints do not act (see `constrained_dynamics`).
+    Articulated-body algorithm, O(n); with mimic joints a dense solve. Raises
+    ValueError and TypeError as `checked` does.
 
     >>> rod = dl.Body(name="rod", joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0.5, 0, 0))
     >>> print(dl.forward_dynamics(dl.chain([rod]), [0.0], [0.0], tau=[0.0]).round(3))  # in rad/s^2
