@@ -257,6 +257,9 @@ class System(eqx.Module):
             if name != "gravity" and name not in owners:
                 near = difflib.get_close_matches(name, [*owners, "gravity"], 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
+                if name in (*self.body_names, *self.joint_names):
+                    field = "mass" if name in self.body_names else "damping"
+                    hint = f"; use dl.Parameters(system, ['{name}/{field}']).with_values([...])"
                 raise TypeError(f"System.replace: there is no leaf {name!r}{hint}")
             group = owners.get(name)
             owner = system if group is None else getattr(system, group)

@@ -255,6 +255,8 @@ def test_replace_names_what_it_does_not_take():
     system = dl.chain([body("a")])
     with pytest.raises(TypeError, match=r"dl\.Parameters\(system, \['a/mass'\]\)\.with_values"):
         system.replace(**{"a/mass": 2.0})
+    with pytest.raises(TypeError, match=r"dl\.Parameters\(system, \['a/mass'\]\)\.with_values"):
+        system.replace(a=2.0)
     with pytest.raises(TypeError, match=r"import dataclasses.*replace\(system, actuators=\.\.\.\)"):
         system.replace(actuators=())
 
