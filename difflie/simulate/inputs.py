@@ -244,6 +244,11 @@ def check_clock(control: Input, wrench: Input, dt: jax.Array) -> None:
         )
     if isinstance(control, Sampled):
         control.check_dt(dt)
+    elif callable(control) and hasattr(control, "init"):
+        raise TypeError(
+            "simulate: the control has a memory, which init makes, and needs the rate of its "
+            "samples in Hz; give difflie.Sampled(controller, rate)"
+        )
 
 
 def finer_input(given: Input, n: int) -> Input:

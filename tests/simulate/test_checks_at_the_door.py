@@ -54,9 +54,18 @@ def test_step_checks_once():
     assert {name: counts[name] for name in ONCE[:4]} == dict.fromkeys(ONCE[:4], 1)
 
 
+class WithMemory:
+    def init(self, t, q, v):
+        return q
+
+    def __call__(self, memory, t, q, v):
+        return q, memory
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"control": WithMemory()}, r"has a memory.*give difflie\.Sampled\(controller, rate\)"),
         (
             {"control": lambda t, q: q},
             r"<lambda> takes \(t, q\); it is called as control\(t, q, v\)",
