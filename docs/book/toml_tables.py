@@ -116,25 +116,3 @@ def _rows(rows: Iterable[tuple[str, str, str, str]]) -> str:
     """A table in Markdown of keys, values, units and defaults."""
     cells = (f"| `{k}` | {value.replace('|', '/')} | {u} | {d} |" for k, value, u, d in rows)
     return "\n".join(("| key | value | unit | default |", "|---|---|---|---|", *cells))
-
-
-def _sentence(cls: type) -> str:
-    return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
-
-
-def _default(field: Field[Any]) -> str:
-    value = field.default
-    if value is MISSING and field.default_factory is not MISSING:
-        value = field.default_factory()
-    if value is MISSING:
-        return ""
-    if value is None:
-        return "none"
-    try:
-        return f"`{json.dumps(value)}`"
-    except TypeError:
-        return "as of its class"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
