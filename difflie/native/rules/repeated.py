@@ -103,8 +103,8 @@ def rolled_linear(
     avals = [v.aval for v in body.jaxpr.outvars]
     own, moved = (_those(avals, split.carried, linear) for linear in (False, True))
     start, moved_start = (_those(carry, split.carried, linear) for linear in (False, True))
-    zero = program.zero("f64")
-    known = [np.where(m, zero, x) for x, m in zip(fixed, split.fixed, strict=True)]
+    zeros = [program.zero(kind_of(v.aval.dtype)) for v in body.jaxpr.invars[: len(fixed)]]
+    known = [np.where(m, z, x) for x, m, z in zip(fixed, split.fixed, zeros, strict=True)]
     weights = [x[m] for x, m in zip(fixed, split.fixed, strict=True)]
     weight_avals = [
         jax.ShapeDtypeStruct(w.shape, v.aval.dtype)
