@@ -8,9 +8,11 @@ from pathlib import Path
 
 import published
 
+import difflie
 from difflie.reproduce import REPRODUCTIONS
 
-PACKAGE = Path(__file__).parents[2] / "difflie"
+# The package that is imported: an installed one lies elsewhere than these pages.
+PACKAGE = Path(difflie.__file__).parent
 
 
 def pages() -> dict[str, str]:
