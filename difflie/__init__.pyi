@@ -107,6 +107,9 @@ from .forces import SmoothTensionDamper as SmoothTensionDamper
 from .forces import SphereContact as SphereContact
 from .forces import Spring as Spring
 from .forces import SpringDamper as SpringDamper
+from .forces import Stateful as Stateful
+from .forces import StatefulCoupling as StatefulCoupling
+from .forces import StatefulJointForce as StatefulJointForce
 from .forces import Stribeck as Stribeck
 from .forces import TensionDamper as TensionDamper
 from .forces import Thruster as Thruster

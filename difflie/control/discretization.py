@@ -1,8 +1,9 @@
 """A problem at its knots: points, steps, costs and bounds, in local coordinates.
 
-A point x = (q, v, z) has the state of the machine, and in z what is held from knot to knot: with
-controls that are linear within a step the control at the knot, then, if the duration is free, its
-ratio to that of the first guess. The start of z is free. dx (nx,) = (dq, dv, dz) is a tangent.
+A point x = (q, v, z) has the state of the machine, and in z what else goes on from knot to knot:
+with controls that are linear within a step the control at the knot, the internal states of the
+machine, and, if the duration is free, its ratio to that of the first guess. The start of z is free
+between bounds, which hold the internal states at theirs. dx (nx,) = (dq, dv, dz) is a tangent.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..integrators import Method
 from ..quantities.bounded import Bounded
 from ..simulate.step import ended
 from ..system.frozen import is_frozen, unfreeze
+from ..system.internal_states import states_of, tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import called
@@ -92,7 +94,8 @@ class Discretization(eqx.Module):
         p, system = problem, _unbounded(problem.system)
         u_lower, u_upper = p.limits.of_controls(p.system, p.inputs)
         linear, free = p.interpolation == "linear", p.duration is not None
-        z_lower, z_upper = ([u_lower], [u_upper]) if linear else ([], [])
+        own = states_of(system)
+        z_lower, z_upper = ([u_lower, own], [u_upper, own]) if linear else ([own], [own])
         if p.duration is not None:
             whole = p.steps * p.dt
             z_lower, z_upper = (
@@ -119,7 +122,7 @@ class Discretization(eqx.Module):
             p.method,
             linear,
             free,
-            free or not _known_to_be_infinite(u_lower, u_upper),
+            free or bool(system.nz) or not _known_to_be_infinite(u_lower, u_upper),
         )
 
     @property
@@ -157,6 +160,16 @@ class Discretization(eqx.Module):
         """The control at the knot."""
         return x.z[: self.nu] if self.linear else u
 
+    @property
+    def own(self) -> slice:
+        """Which entries of z are the internal states of the machine."""
+        start = self.nu if self.linear else 0
+        return slice(start, start + self.system.nz)
+
+    def at(self, x: Point) -> Tree:
+        """The tree of the machine at the internal states of a point."""
+        return tree_with_states(self.tree, x.z[self.own]) if self.system.nz else self.tree
+
     def length(self, x: Point) -> Float[Array, ""]:
         """The length of the step, in s."""
         return self.dt * x.z[-1] if self.free_time else self.dt
@@ -170,19 +183,20 @@ class Discretization(eqx.Module):
         by_matrices: differentiated in closed form where there is one, for many directions at once.
         """
         dt = self.length(x)
-        formulation = formulated(self.tree, self.method, self.stabilisation)
+        formulation = formulated(self.at(x), self.method, self.stabilisation)
         formulation = formulation.in_closed_form() if by_matrices else formulation
-        q, v, fine = ended(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
+        q, v, fine, states = ended(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
         spoiled = jnp.where(fine, 0.0, jnp.nan).astype(q.dtype)
-        return Point(q + spoiled, v, self.held(x, u))
+        return Point(q + spoiled, v, self.held(x, u, states))
 
-    def held(self, x: Point, u: Float[Array, " nu"]) -> Float[Array, " nz"]:
-        """z after a step."""
-        return jnp.concatenate((u, x.z[self.nu :])) if self.linear else x.z
+    def held(self, x: Point, u: jax.Array, states: jax.Array | None) -> Float[Array, " nz"]:
+        """z after a step, whose internal states are then those given."""
+        z = x.z if states is None else x.z.at[self.own].set(states)
+        return jnp.concatenate((u, z[self.nu :])) if self.linear else z
 
     def acting(self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]) -> Inputs:
         """What acts on the machine during a step."""
-        dt, start, system = self.length(x), self.control(x, u), self.tree.carried()
+        dt, start, system = self.length(x), self.control(x, u), self.at(x).carried()
 
         def command(now: Any, q: jax.Array, v: jax.Array) -> jax.Array:
             at = start + (u - start) * ((now - k * dt) / dt) if self.linear else u
@@ -235,12 +249,12 @@ class Discretization(eqx.Module):
         return self._values((*self.state_bounds, *self.final_bounds), x, None, t)
 
     def _values(self, bounds: Sequence[Bounded], x: Point, u: Any, t: Any) -> jax.Array:
-        system = self.tree.carried()
+        system = self.at(x).carried()
         values = [b.value(system, x.q, x.v, u, t) for b in bounds]
         return jnp.concatenate([jnp.zeros(0, x.q.dtype), *values])
 
     def _stacked(self, costs: Sequence[Cost], x: Point, u: Any, t: Any) -> tuple:
-        system = self.tree.carried()
+        system = self.at(x).carried()
         r = [called(c.residual, system, x.q, x.v, u, t) for c in costs]
         w = [
             jnp.broadcast_to(c.weight.astype(a.dtype), a.shape)

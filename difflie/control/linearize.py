@@ -16,6 +16,7 @@ from ..integrators import RKMK4, Method
 from ..simulate import step
 from ..simulate.arguments import checked_dt
 from ..system.arguments import checked
+from ..system.internal_states import states_of
 from ..system.system import System
 from ..system.user_functions import users_code
 from ..system.validation import check_shape, real_numbers
@@ -24,9 +25,10 @@ _PROJECTION = Projection()
 
 
 class Linearisation(NamedTuple):
-    """A step to first order: its end moves by A dx + B du, with dx = (dq, dv) (2 nv,), du (nu,).
+    """A step to first order: its end moves by A dx + B du, with dx = (dq, dv, dz), du (nu,).
 
-    A (..., 2 nv, 2 nv), B (..., 2 nv, nu). dq is a tangent in body-fixed coordinates, like v.
+    A (..., nx, nx), B (..., nx, nu), nx = 2 nv + nz. dq is a tangent in body-fixed coordinates, as
+    v is; dz (nz,) is of internal states, where there are any.
     """
 
     A: Float[Array, "*knots x x"]
@@ -39,22 +41,24 @@ def linearize(
     v: ArrayLike,
     dt: ArrayLike,
     *,
+    z: ArrayLike | None = None,
     method: Method | str = RKMK4(),
     control: ArrayLike | None = None,
     t: ArrayLike = 0.0,
     stabilisation: Stabilisation = _PROJECTION,
 ) -> Linearisation:
-    """The derivative A (2 nv, 2 nv), B (2 nv, nu) of `step` at q (nq,), v (nv,), on tangents.
+    """The derivative A (nx, nx), B (nx, nu) of `step` at q (nq,), v (nv,), z (nz,), on tangents.
 
-    With (q1, v1) = step(q, v, u) it is defined by
+    With (q1, v1, z1) = step(q, v, z, u) and nx = 2 nv + nz it is defined by
 
-        step(integrate(q, dq), v + dv, u + du) = integrate(q1, dq1), v1 + dv1
-        (dq1, dv1) = A (dq, dv) + B du + O(2)
+        step(integrate(q, dq), v + dv, z + dz, u + du) = integrate(q1, dq1), v1 + dv1, z1 + dz1
+        (dq1, dv1, dz1) = A (dq, dv, dz) + B du + O(2)
 
-    so that no normalised coordinate, as of a quaternion, is counted. control: the command u (nu,)
-    that is held over the step of dt (s), zero if None; t () in s, method and stabilisation as in
-    `step`. Knots of a trajectory have a leading axis: q (n, nq), v (n, nv), and any of control (n,
-    nu) and t (n,) that varies; so have A and B then. Where constraints hold, only changes that
+    so that no normalised coordinate, as of a quaternion, is counted. z: the internal states, by
+    default those that the system's parts hold. control: the command u (nu,) that is held over the
+    step of dt (s), zero if None; t () in s, method and stabilisation as in `step`. Knots of a
+    trajectory have a leading axis: q (n, nq), v (n, nv), and any of z (n, nz), control (n, nu) and
+    t (n,) that varies; so have A and B then. Where constraints hold, only changes that
     keep them have a meaning. NaN where the step is not solved. Differentiable in both modes.
 
     Raises ValueError and TypeError as `step` does, and for a control that is no array.
@@ -79,32 +83,37 @@ def linearize(
     varies = bool(n) and np.ndim(u) == 2
     (u,) = checked(system, control=(u, (*n, system.nu) if varies else (system.nu,)))
 
-    knots = tuple(jnp.broadcast_to(a, (*n, *a.shape[a.ndim - k :])) for a, k in ((u, 1), (t, 0)))
+    held = states_of(system) if z is None else z
+    (held,) = checked(system, z=(held, (*n[: np.ndim(held) - 1], system.nz)))
+    parts = (held, 1), (u, 1), (t, 0)
+    knots = tuple(jnp.broadcast_to(a, (*n, *a.shape[a.ndim - k :])) for a, k in parts)
     how = method, stabilisation
     return _linearized(system, (q, v, *knots), dt, how, users_code(system))
 
 
 @eqx.filter_jit
 def _linearized(system: System, knots: tuple, dt: jax.Array, how: tuple, _: Any) -> Linearisation:
-    """At one knot (q, v, u, t), or at many."""
+    """At one knot (q, v, z, u, t), or at many."""
     method, stabilisation = how
-    manifold, nv, nu = system.manifold, system.nv, system.nu
+    manifold, nv, nx, nu = system.manifold, system.nv, 2 * system.nv + system.nz, system.nu
 
-    def at(q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array) -> Linearisation:
+    def at(q: jax.Array, v: jax.Array, z: jax.Array, u: jax.Array, t: jax.Array) -> Linearisation:
         def moved(change: jax.Array) -> tuple[Any, Any]:
-            dq, dv, du = jnp.split(change, (nv, 2 * nv))
+            dq, dv, dz, du = jnp.split(change, (nv, 2 * nv, nx))
             start = manifold.retract(q, dq), v + dv
-            given = {"method": method, "stabilisation": stabilisation}
-            q1, v1, solved = step(system, *start, dt, control=u + du, t=t, **given)
-            return (q1, v1), (q1, solved)
+            given: dict[str, Any] = {"method": method, "stabilisation": stabilisation}
+            if nx > 2 * nv:
+                given["z"] = z + dz
+            q1, v1, solved, *z1 = step(system, *start, dt, control=u + du, t=t, **given)
+            return (q1, v1, jnp.concatenate([v1[:0], *z1])), (q1, solved)
 
         def tangent(rate: jax.Array) -> jax.Array:
             return jax.jvp(lambda y: manifold.difference(q1, y), (q1,), (rate,))[1]
 
-        zero = jnp.zeros(2 * nv + nu, q.dtype)
-        (rates, dv1), (q1, solved) = jax.jacfwd(moved, has_aux=True)(zero)
+        zero = jnp.zeros(nx + nu, q.dtype)
+        (rates, dv1, dz1), (q1, solved) = jax.jacfwd(moved, has_aux=True)(zero)
         dq1 = jax.vmap(tangent, in_axes=1, out_axes=1)(rates)
-        both = jnp.where(solved, jnp.concatenate((dq1, dv1)), jnp.nan)
-        return Linearisation(both[:, : 2 * nv], both[:, 2 * nv :])
+        both = jnp.where(solved, jnp.concatenate((dq1, dv1, dz1)), jnp.nan)
+        return Linearisation(both[:, :nx], both[:, nx:])
 
     return (jax.vmap(at) if knots[0].ndim == 2 else at)(*knots)

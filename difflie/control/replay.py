@@ -20,6 +20,7 @@ from ..integrators import RKMK4, Method
 from ..simulate import Trajectory, simulate
 from ..simulate.result import NEVER, Result
 from ..system.arguments import checked
+from ..system.internal_states import with_states
 from ..system.system import System
 from ..system.user_functions import watched
 from .discretization import Discretization, Point
@@ -82,8 +83,9 @@ def _replayed(
         def push(t: Any, q: jax.Array, v: jax.Array) -> jax.Array:
             return wrench(k * h + t, q, v)
 
+        held = with_states(system, x.z[knots.own])
         run = simulate(
-            system,
+            held,
             x.q,
             x.v,
             dt=h / finer,
@@ -94,17 +96,18 @@ def _replayed(
             save_every=finer,
             stabilisation=knots.stabilisation,
         )
-        z = jnp.concatenate((u, x.z[knots.nu :])) if knots.linear else x.z
-        return Point(run.q[-1], run.v[-1], z), (x.q, x.v, run.u, run.result)
+        z = knots.held(x, u, None if run.z is None else run.z[-1])
+        return Point(run.q[-1], run.v[-1], z), (x.q, x.v, run.u, run.result, x.z[knots.own])
 
     u = plan.u[1:] if knots.linear else plan.u
     k = jnp.arange(knots.steps, dtype=plan.u.dtype)
     q0, v0 = start
     x0 = Point(q0, v0, plan.z[0])
-    end, (q, v, commands, results) = jax.lax.scan(interval, x0, (k, rows, u, plan.gains))
+    end, (q, v, commands, results, own) = jax.lax.scan(interval, x0, (k, rows, u, plan.gains))
     q, v = jnp.concatenate((q, end.q[None])), jnp.concatenate((v, end.v[None]))
     commands = jnp.concatenate((commands[:, 0], commands[-1, -1:]))
-    return Trajectory(plan.t, q, v, _whole(results, finer), u=commands)
+    z = jnp.concatenate((own, end.z[None, knots.own])) if system.nz else None
+    return Trajectory(plan.t, q, v, _whole(results, finer), u=commands, z=z)
 
 
 def _whole(results: Result, finer: int) -> Result:

@@ -13,6 +13,7 @@ from jax.core import Tracer
 from numpy.typing import ArrayLike
 
 from ..system.arguments import checked
+from ..system.internal_states import states_of
 from ..system.validation import check_shape, closest, format_value, real_numbers, warn
 from .checks import check_problem, not_finite
 from .discretization import Discretization, Motion, Point
@@ -138,8 +139,8 @@ def _from_start(p: Problem, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.
 
 
 def _held(knots: Discretization, u: jax.Array) -> jax.Array:
-    """z (N + 1, nz): the control and the ratio one."""
-    parts = ([u] if knots.linear else []) + ([jnp.ones(1, u.dtype)] if knots.free_time else [])
+    """z (N + 1, nz): the control, the internal states of the start, and the ratio one."""
+    parts = [*([u] * knots.linear), states_of(knots.system), *([jnp.ones(1)] * knots.free_time)]
     z = jnp.clip(jnp.concatenate([u[:0], *parts]), knots.z_lower, knots.z_upper)
     return jnp.tile(z, (knots.steps + 1, 1))
 

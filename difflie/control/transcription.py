@@ -58,6 +58,11 @@ class Collocation(Transcription):
     """What the collocations share. The method of the problem is not used."""
 
     def check(self, knots: Discretization) -> None:
+        if knots.system.nz:
+            raise ModelError(
+                f"{knots.system.name}: collocation knows no internal states; take "
+                "Ipopt(transcription=Shooting()), which steps by the method of the problem"
+            )
         kind = type(formulated(knots.tree, RKMK4(), knots.stabilisation))
         if kind is not RateFormulation:
             raise ModelError(
@@ -138,4 +143,4 @@ def _rate(knots: Discretization, x: Point, u: Any, k: Any, y: jax.Array, share: 
 
 def _with_held(knots: Discretization, x: Point, u: Any, end: Point, gap: jax.Array) -> jax.Array:
     """The gap (nx,), with that of z."""
-    return jnp.concatenate((gap, knots.held(x, u) - end.z))
+    return jnp.concatenate((gap, knots.held(x, u, None) - end.z))

@@ -27,6 +27,9 @@ from .energy import stiffness_matrix as stiffness_matrix
 from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
+from .internal_states import Stateful as Stateful
+from .internal_states import StatefulCoupling as StatefulCoupling
+from .internal_states import StatefulJointForce as StatefulJointForce
 from .joint_forces import JointDrag as JointDrag
 from .joint_forces import JointStop as JointStop
 from .joint_forces import Stribeck as Stribeck

@@ -12,6 +12,7 @@ from ..system.validation import ModelError, described
 from .actuators import Actuator
 from .at_joint import JointCoupling
 from .coupling import Coupling
+from .internal_states import filled
 from .names_of_couplings import coupling_names, name_faults
 
 
@@ -69,7 +70,7 @@ def _attached(system: System, coupling: Coupling | JointCoupling | Actuator) -> 
     faults = coupling.incompatibilities(system, there) or _name_faults(system, coupling)
     for fault in faults or coupling.problems():
         raise ModelError(f"{system.name}: {group[:-1]} {len(there)}, {coupling}: {fault}")
-    added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), coupling)
+    added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), filled(coupling))
     return replace(system, **{group: (*there, added)})
 
 

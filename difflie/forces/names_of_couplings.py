@@ -25,6 +25,11 @@ class Named(eqx.Module):
 
     name: str | None = eqx.field(static=True, default=None, kw_only=True)
 
+    @property
+    def states(self) -> tuple[tuple[str, str], ...]:
+        """The name and the unit of each internal state; none, unless it is a `Stateful` as well."""
+        return ()
+
 
 def title(part: Any) -> str:
     """The class of a part, and its name if it has one."""

@@ -69,15 +69,36 @@ def _wrenches(
     """
     paths = [coupling.path for coupling in couplings]
     inner = offsets @ _points(paths)
-    frames = dofs @ inner
-    seen = inner.inverse_motion(twists)
-    turn = frames.rotation
-    motion = _divided((frames, Motion(turn @ seen.angular, turn @ seen.linear)), paths)
+    frames, moving = _moving(inner, dofs, twists)
+    turn, motions = frames.rotation, _divided((frames, moving), paths)
     laws = [coupling.wrenches for coupling in couplings]
-    wrenches = [called(law, *at) for law, at in zip(laws, motion, strict=True)]
+    wrenches = [called(law, *at) for law, at in zip(laws, motions, strict=True)]
     world = jax.tree.map(lambda *a: jnp.concatenate(a).astype(turn.xx.dtype), *wrenches)
     on_points = Force(turn.transposed_times(world.moment), turn.transposed_times(world.force))
     return inner.force(on_points).to_array()
+
+
+def _moving(inner: Transform, dofs: Transform, twists: Motion) -> tuple[Transform, Motion]:
+    """Points as frames (n,) in the world, and their twists (n,), in the axes of the world.
+
+    inner (n,): in the dofs that carry them; dofs, twists (n,): of these in the world.
+    """
+    frames, seen = dofs @ inner, inner.inverse_motion(twists)
+    return frames, Motion(frames.rotation @ seen.angular, frames.rotation @ seen.linear)
+
+
+@tree_algorithm
+def point_motions(
+    tree: Tree, paths: Sequence[Path], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> list[tuple[Transform, Motion]]:
+    """The points of each path as frames (n,) in the world and their twists (n,).
+
+    As `Coupling.wrenches` gets them.
+    """
+    body, dof = _carried(tree, paths)
+    world = world_frame(q.dtype), tree.zero_twist
+    dofs = _entries((chained(tree, tree.poses(q)), dof_twists(tree, q, v)), world, dof)
+    return _divided(_moving(_offsets(tree, body) @ _points(paths), *dofs), paths)
 
 
 def point_frames(tree: Tree, paths: Sequence[Path], q: Float[Array, " nq"]) -> list[Transform]:

@@ -17,6 +17,7 @@ from .formulation import Inputs as Inputs
 from .formulation import Known as Known
 from .formulation import RestFormulation as RestFormulation
 from .formulation import constant as constant
+from .internal_states import BesideTheMotion as BesideTheMotion
 from .momenta import ConstrainedMomentumFormulation as ConstrainedMomentumFormulation
 from .momenta import ConstrainedMotion as ConstrainedMotion
 from .momenta import MomentumFormulation as MomentumFormulation
@@ -63,7 +64,8 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
 
 def formulated(tree: Tree, method: Method, stabilisation: Stabilisation) -> Formulation:
     """The formulation of a system, ready for a method."""
-    return formulation_of(method, tree.system).of(tree, method, stabilisation)
+    kind = formulation_of(method, tree.system)
+    return BesideTheMotion.around(kind.of(tree, method, stabilisation))
 
 
 def _offered(method: Method) -> list[type[Formulation]]:

@@ -39,6 +39,7 @@ class DescriptorFormulation(Formulation):
 
     equations: ClassVar[type] = DescriptorSystem
     supports: ClassVar[frozenset[str]] = frozenset(("constraints",))
+    forces_at: ClassVar[float] = 1.0
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> DescriptorSystem:
         return ConstrainedTree(self.tree, inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -16,8 +17,10 @@ from ..constraints.stabilisation import Stabilisation
 from ..dynamics.forward import acceleration
 from ..dynamics.rnea import rnea
 from ..forces.actuators.acting import Memories, generalised, torques
+from ..forces.internal_states import implicit_states, rates_at
 from ..forces.passive import passive
 from ..integrators.method import Method, Scalar, State
+from ..system.internal_states import tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import format_value
@@ -34,18 +37,46 @@ class Known(NamedTuple):
         return self.at(t)
 
 
+class StatesInStep(NamedTuple):
+    """The internal states z of a step, as a function of its motion: z = base + h f(z, q, v, u).
+
+    base (nz,); h () in s. See `internal_states.py`.
+    """
+
+    base: jax.Array
+    h: jax.Array
+
+    def solved(
+        self, tree: Tree, inputs: Inputs, t: Any, q: jax.Array, v: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """z (nz,) at the time t (s) of the step and a motion, and whether they were found ()."""
+        rates = rates_at(tree, inputs.command(tree.system, t, q, v), q, v)
+        return implicit_states(tree.system, rates, self.base, self.h)
+
+
 class Inputs(NamedTuple):
     """What acts besides gravity and the system's own springs, damping and friction.
 
     control(t, q, v) (nu,) and wrench(t, q, v) (nb, 6), in body frames; None where nothing does.
     memories: those of the actuators at the start of the time step; None where none has any. start:
-    the command (nu,) where the step begins, if it is known already.
+    the command (nu,) where the step begins, if it is known already. states: the internal states in
+    the step, where they follow the motion; None where the system holds them.
     """
 
     control: Input = None
     wrench: Input = None
     memories: Memories | None = None
     start: jax.Array | None = None
+    states: StatesInStep | None = None
+
+    def settled(
+        self, tree: Tree, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Tree, Inputs]:
+        """The tree whose system holds its internal states at this motion, and inputs for that."""
+        if self.states is None:
+            return tree, self
+        z, _ = self.states.solved(tree, self, t, q, v)
+        return tree_with_states(tree, z), self._replace(states=None)
 
     def acting(
         self,
@@ -55,8 +86,9 @@ class Inputs(NamedTuple):
         v: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
         """The generalised force (nv,), including the system's own, and the wrenches (nb, 6)."""
+        tree, inputs = self.settled(tree, t, q, v)
         tau = passive(tree, q, v)
-        effort = self.effort(tree, t, q, v)
+        effort = inputs.effort(tree, t, q, v)
         if effort is not None:
             tau = tau + effort
         return tau, None if self.wrench is None else self.wrench(t, q, v)
@@ -160,11 +192,13 @@ class Formulation(eqx.Module):
     """A system as the problem of one family of methods.
 
     equations: the class of the problems that it makes. supports: which of "constraints", "contacts"
-    and "joint friction" a system may have.
+    and "joint friction" a system may have. forces_at: the part of a step after which its forces are
+    evaluated, once, at `moment`; None where it is not so.
     """
 
     equations: ClassVar[type]
     supports: ClassVar[frozenset[str]] = frozenset()
+    forces_at: ClassVar[float | None] = None
 
     tree: Tree
     method: Any = eqx.field(static=True)
@@ -214,13 +248,18 @@ class Formulation(eqx.Module):
 
         inputs: those of the first step.
         """
-        state = self.method.init(self.problem(t, h, inputs), t, (q, v), h)
-        if _shapes(getattr(state, "y", None)) != _shapes((q, v)):
+        y = self.start(q, v)
+        state = self.method.init(self.problem(t, h, inputs), t, y, h)
+        if _shapes(getattr(state, "y", None)) != _shapes(y):
             raise TypeError(
                 f"{self.method.name}: init returns no state of a point (q, v) of shapes {q.shape} "
                 f"and {v.shape} in {q.dtype}; let it return State(y) with the y that it gets"
             )
         return state
+
+    def start(self, q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+        """The point that the method begins with: (q, v), and what it integrates beside them."""
+        return q, v
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         """The state at t + h (s), and whether the equations of the step were solved ()."""
@@ -251,6 +290,27 @@ class Formulation(eqx.Module):
     def record(self, state: Any) -> Any:
         """What is saved besides q and v, a pytree; None if nothing is."""
         return None
+
+    @property
+    def carries_states(self) -> bool:
+        """Whether the method integrates the internal states of a system itself, beside q and v."""
+        return False
+
+    def states(self, state: Any) -> Float[Array, " nz"] | None:
+        """The internal states (nz,) of a state; None for a system without any."""
+        return None
+
+    def moment(self, start: Any, end: Any, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The motion (q, v) at which the forces of a step h (s) between two motions are."""
+        return end
+
+    def holding(self, state: Any) -> Tree:
+        """The tree of the system that holds the internal states of a state."""
+        return tree_with_states(self.tree, self.states(state))
+
+    def resumed(self, state: Any) -> Formulation:
+        """The formulation that begins with the internal states of a state."""
+        return replace(self, tree=self.holding(state))
 
 
 def _shapes(state: Any) -> Any:

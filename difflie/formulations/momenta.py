@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -38,6 +38,7 @@ class MomentumFormulation(Formulation):
     """
 
     equations: ClassVar[type] = DiscreteMechanics
+    forces_at: ClassVar[float] = 0.5
 
     @classmethod
     def check(cls, method: Method, system: System) -> None:
@@ -47,6 +48,11 @@ class MomentumFormulation(Formulation):
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
         return TreeMechanics(self.tree, t + h / 2, inputs)
+
+    def moment(self, start: Any, end: Any, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+        (q, _), (after, _), space = start, end, self.tree.topology.manifold
+        way = space.difference(q, after)
+        return space.retract(q, way / 2), way / h
 
 
 class TreeMechanics(DiscreteMechanics):
@@ -73,11 +79,12 @@ class TreeMechanics(DiscreteMechanics):
 
     def force(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         still = jnp.zeros_like(w)
-        wrench = None if self.inputs.wrench is None else self.inputs.wrench(self.t, q, w)
-        torques = self.inputs.torques(self.tree, self.t, q, w)
-        force = self._at_joints(q, w, torques) - rnea(self.tree, q, still, still, wrench)
-        force = force + coupling_force(self.tree, self.tree.system.couplings, q, w)
-        along = None if torques is None else axis_force_of(self.tree, torques, q, w)
+        tree, inputs = self.inputs.settled(self.tree, self.t, q, w)
+        wrench = None if inputs.wrench is None else inputs.wrench(self.t, q, w)
+        torques = inputs.torques(tree, self.t, q, w)
+        force = _at_joints(tree, q, w, torques) - rnea(tree, q, still, still, wrench)
+        force = force + coupling_force(tree, tree.system.couplings, q, w)
+        along = None if torques is None else axis_force_of(tree, torques, q, w)
         return force if along is None else force + along
 
     def newton_step(
@@ -93,15 +100,17 @@ class TreeMechanics(DiscreteMechanics):
         direction = jnp.full_like(q, h / 2), jnp.ones_like(w)
 
         def at_joints(q: jax.Array, w: jax.Array) -> jax.Array:
-            return self._at_joints(q, w, self.inputs.torques(self.tree, self.t, q, w))
+            tree, inputs = self.inputs.settled(self.tree, self.t, q, w)
+            return _at_joints(tree, q, w, inputs.torques(tree, self.t, q, w))
 
         slope = jax.jvp(at_joints, (middle, w), direction)[1] * (-h / 2)
         return newton_step(self.tree, q, w, h, target, jnp.maximum(slope, 0))
 
-    def _at_joints(self, q: jax.Array, w: jax.Array, torques: jax.Array | None) -> jax.Array:
-        """The forces (nv,) at joints, with delivered torques (nu,)."""
-        tau = joint_force(self.tree, q, w)
-        return tau if torques is None else tau + joint_force_of(self.tree.system, torques)
+
+def _at_joints(tree: Tree, q: jax.Array, w: jax.Array, torques: jax.Array | None) -> jax.Array:
+    """The forces (nv,) at joints, with delivered torques (nu,)."""
+    tau = joint_force(tree, q, w)
+    return tau if torques is None else tau + joint_force_of(tree.system, torques)
 
 
 class ConstrainedMotion(eqx.Module):
@@ -159,5 +168,9 @@ class LinkedMechanics(TreeMechanics, ConstrainedMechanics):
     def multipliers(
         self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " m"]:
-        acting = self.inputs.acting(self.tree, jnp.asarray(t), q, v)
+        inputs = self.inputs
+        if inputs.states is not None:
+            # From the start of the step to its end, which is twice as far as to its middle.
+            inputs = inputs._replace(states=inputs.states._replace(h=2 * inputs.states.h))
+        acting = inputs.acting(self.tree, jnp.asarray(t), q, v)
         return constrained_acceleration(self.tree, q, v, *acting)[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -19,9 +20,11 @@ from ..dynamics.derivatives import acceleration_by_matrices
 from ..dynamics.forward import acceleration
 from ..dynamics.free_flight import bases, carried, free_step
 from ..dynamics.rnea import rnea
+from ..forces.internal_states import state_rates
 from ..groups import Euclidean, FlatProduct, Product
 from ..integrators import FieldMethod, VectorField
 from ..integrators.method import Method, Scalar
+from ..system.internal_states import states_of, tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import in_one
@@ -45,7 +48,17 @@ class RateFormulation(Formulation):
 
     @property
     def manifold(self) -> Product:
-        return Product((self.tree.topology.manifold, Euclidean(self.tree.topology.nv)))
+        t = self.tree.topology
+        return Product((t.manifold, Euclidean(t.nv), *self._space_of_states))
+
+    @property
+    def _space_of_states(self) -> tuple[Euclidean, ...]:
+        """The space of the internal states, where the method integrates them."""
+        return (Euclidean(self.tree.system.nz),) * self.carries_states
+
+    @property
+    def carries_states(self) -> bool:
+        return bool(self.tree.system.nz) and not self.method.partitioned
 
     @property
     def reads_once(self) -> bool:
@@ -56,17 +69,40 @@ class RateFormulation(Formulation):
         return self._problem(h, inputs, partial(in_one, self.tree.topology))
 
     def _problem(self, h: Scalar, inputs: Inputs, compiled: Callable[[Any], Any]) -> VectorField:
-        def field(t: jax.Array, y: Any, at_start: Any = False) -> tuple[jax.Array, jax.Array]:
-            q, v = y
-            return v, self.acceleration(t, q, v, h, inputs.in_stage(at_start))[0]
+        def field(t: jax.Array, y: Any, at_start: Any = False) -> tuple[jax.Array, ...]:
+            q, v, *z = y
+            there, acting = self._at(*z), inputs.in_stage(at_start)
+            return v, there.acceleration(t, q, v, h, acting)[0], *there._rates(t, q, v, acting)
 
-        def step(t: jax.Array, y: Any, h: jax.Array) -> tuple[jax.Array, jax.Array]:
-            q, v = y
-            return free_step(self.tree, q, v, *self.acceleration(t, q, v, h, inputs), h)
+        def step(t: jax.Array, y: Any, h: jax.Array) -> tuple[jax.Array, ...]:
+            q, v, *z = y
+            there = self._at(*z)
+            moved = free_step(self.tree, q, v, *there.acceleration(t, q, v, h, inputs), h)
+            rates = there._rates(t, q, v, inputs)
+            return *moved, *(z + h * rate for z, rate in zip(z, rates, strict=True))
 
         field = compiled(field)
         free = compiled(step) if self.keeps_momentum else None
         return VectorField(self.manifold, field, free, field)
+
+    def _at(self, *z: jax.Array) -> RateFormulation:
+        """The formulation of the system at internal states z (nz,), where there are any."""
+        return replace(self, tree=tree_with_states(self.tree, *z)) if z else self
+
+    def _rates(self, t: jax.Array, q: jax.Array, v: jax.Array, inputs: Inputs) -> list[jax.Array]:
+        """dz/dt (nz,), where the method integrates them."""
+        if not self.carries_states:
+            return []
+        return [state_rates(self.tree, inputs.command(self.tree.system, t, q, v), q, v)]
+
+    def start(self, q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+        return q, v, *([states_of(self.tree.system)] * self.carries_states)
+
+    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+        return state.y[:2]
+
+    def states(self, state: Any) -> Float[Array, " nz"] | None:
+        return state.y[2] if self.carries_states else None
 
     @property
     def keeps_momentum(self) -> bool:
@@ -100,7 +136,8 @@ class RatesInClosedForm(RateFormulation):
     @property
     def manifold(self) -> Product:
         t = self.tree.topology
-        return Product((_RetractedByMatrices(t.manifold.factors), Euclidean(t.nv)))
+        space = _RetractedByMatrices(t.manifold.factors)
+        return Product((space, Euclidean(t.nv), *self._space_of_states))
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
         return self._problem(h, inputs, lambda f: f)
@@ -143,8 +180,9 @@ class ConstrainedRateFormulation(RateFormulation):
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         state, solved = super().step(t, state, h, inputs)
-        q, v, projected = self.stabilised(*state.y)
-        return eqx.tree_at(lambda s: s.y, state, (q, v)), solved & projected
+        q, v, *z = state.y
+        q, v, projected = self.stabilised(q, v)
+        return eqx.tree_at(lambda s: s.y, state, (q, v, *z)), solved & projected
 
     def stabilised(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"]

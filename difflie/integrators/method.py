@@ -121,12 +121,14 @@ class FieldMethod(Method):
     """A method for any `VectorField`.
 
     reads_once: whether a step evaluates the field only once, at its start. keeps_momentum: whether
-    it takes the field's `free_step` where there is one.
+    it takes the field's `free_step` where there is one. partitioned: whether points are pairs
+    (q, v), v the rate of q, which it moves one after the other.
     """
 
     equations: ClassVar[type] = VectorField
     reads_once: ClassVar[bool] = False
     keeps_momentum: ClassVar[bool] = False
+    partitioned: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

@@ -66,6 +66,7 @@ class BodyFixedEuler(FieldMethod):
     """
 
     reads_once: ClassVar[bool] = True
+    partitioned: ClassVar[bool] = True
     order: ClassVar[int] = 1
     stages: ClassVar[int] = 1
     stability: ClassVar[tuple[float, float]] = 2.0, 2.0
@@ -114,6 +115,7 @@ class StormerVerlet(FieldMethod):
 
     time_symmetric: ClassVar[bool] = True
     implicit: ClassVar[bool] = True
+    partitioned: ClassVar[bool] = True
     order: ClassVar[int] = 2
     stages: ClassVar[int] = 2
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..forces.actuators.acting import applied
 from ..system.arguments import checked
+from ..system.internal_states import tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import users_code
@@ -24,7 +25,8 @@ from .quantity import Labels, Quantity, as_quantity
 class Motion(Protocol):
     """States at times, such as a `Trajectory`: t (...,), q (..., nq), v (..., nv), u (..., nu).
 
-    With actuators that have a memory also their torques (..., nu).
+    With actuators that have a memory also their torques (..., nu), and with internal states these,
+    z (..., nz).
     """
 
     @property
@@ -80,7 +82,8 @@ def along(
             f"{system.name}: the run has {run.u.shape[-1]} commands, the system {system.nu}; give "
             "the system that was simulated"
         )
-    motion = run.t, run.q, run.v, run.u, getattr(run, "torques", None)
+    held = (getattr(run, name, None) for name in ("torques", "z"))
+    motion = run.t, run.q, run.v, run.u, *held
     code = users_code(system, measured, getattr(measured, "function", None))
     return _along(measured, system, *motion, code)
 
@@ -108,12 +111,12 @@ def _labels(quantity: Quantity, system: System, size: int) -> Labels:
 
 
 @eqx.filter_jit
-def _along(quantity, system, t, q, v, u, torques, _):
-    carrying = Tree.of(system).carried()
+def _along(quantity, system, t, q, v, u, torques, z, _):
+    tree = Tree.of(system)
 
-    def at(t, q, v, u, torques):
+    def at(t, q, v, u, torques, z):
         what = f"what the quantity {quantity.name} returns"
-        measured = applied(carrying, torques)
+        measured = applied(tree_with_states(tree, z).carried(), torques)
         value = real_numbers(system.name, what, quantity(measured, q, v, u, t))
         names = quantity.labels(system)
         if names and value.size != len(names):
@@ -125,4 +128,4 @@ def _along(quantity, system, t, q, v, u, torques, _):
 
     for _ in range(t.ndim):
         at = jax.vmap(at)
-    return at(t, q, v, u, torques)
+    return at(t, q, v, u, torques, z)

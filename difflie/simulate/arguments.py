@@ -9,13 +9,32 @@ from typing import Any
 import jax
 import numpy as np
 from jax.core import Tracer
+from numpy.typing import ArrayLike
 
 from ..integrators import Method, by_name
 from ..quantities.reductions import Reduction
+from ..system.arguments import checked_arrays
 from ..system.durations import step_count
+from ..system.internal_states import with_states
 from ..system.system import System
 from ..system.validation import as_array, check_shape, format_value, in_precision, real_numbers
 from .adjoint import Adjoint, Reversible
+
+
+def started_at(system: System, z0: ArrayLike | None) -> System:
+    """The system that begins with internal states z0 (nz,); the same for None.
+
+    Raises ValueError for a wrong shape, and for a system that has none.
+    """
+    if z0 is None:
+        return system
+    if not system.nz:
+        raise ValueError(
+            f"{system.name}: z0 was given, and no actuator or coupling has internal states; leave "
+            "it out"
+        )
+    (z,) = checked_arrays(system, z0=(z0, (system.nz,)))
+    return with_states(system, z)
 
 
 def chosen_method(method: Any) -> Method:

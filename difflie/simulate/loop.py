@@ -24,7 +24,7 @@ from .. import native
 from ..constraints import Stabilisation, start_error
 from ..forces.actuators.acting import timed
 from ..forces.inputs import SampledInput
-from ..formulations import Formulation
+from ..formulations import BesideTheMotion, Formulation
 from ..integrators import Method
 from ..integrators.embedded_munthe_kaas import EmbeddedMuntheKaas
 from ..integrators.method import chosen
@@ -71,7 +71,7 @@ class Run(NamedTuple):
         (tree, _, _, dt), control, wrench, events, kept, (kind, method, _, stabilisation), *_ = self
         sampled = control if isinstance(control, Sampled) else None
         control, wrench = (u if callable(u) else None for u in (control, wrench))
-        formulation = kind.of(tree, method, stabilisation)
+        formulation = BesideTheMotion.around(kind.of(tree, method, stabilisation))
         return TimeSteps(formulation, (control, wrench), events, dt, sampled, kept)
 
     def check(self) -> None:
@@ -185,16 +185,17 @@ def _trajectory(
     t = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt
     motion = t, q, v, record, commanded
     made = jnp.minimum(end.step, watch.last - 1).astype(dt.dtype)
-    last: Any = made * dt, tuple(loop.formulation.read(end.inner))
+    inner = end.inner
+    last: Any = made * dt, tuple(loop.formulation.read(inner)), loop.formulation.states(inner)
     if (noticed := watch.stopped) is not None:
         stop = located(loop, rows, end)
         # If the last, shorter step is not solved, the motion ends where it began.
         watch = watch.with_last_step(stop.solved)
         motion = stopped_at(stop, watch, motion, save_every)
-        last = chosen(watch.came, (stop.t, tuple(stop.state[:2])), last)
+        last = chosen(watch.came, (stop.t, tuple(stop.state[:2]), stop.state[2][1]), last)
         event = jnp.where(watch.came, stop.event, -1)
         ending = Ending(event, motion[0][-1], noticed, named(run.events))
-    t, q, v, record, (u, torques) = motion
+    t, q, v, (record, z), (u, torques) = motion
     steps = (len(q) - 1) * save_every
     method, looked = run.how[1], {}
     if "resolution" in run.looked_at:
@@ -205,23 +206,27 @@ def _trajectory(
         looked["substeps"] = method.substeps
     result = watch.result(tree.system, dt, steps, error, reconstruction, ending, **looked)
     reduced = _reduced(loop, end, *last)
-    return Trajectory(t, q, v, result, record, u, torques, reduced=reduced)
+    return Trajectory(t, q, v, result, record, u, torques, z, reduced=reduced)
 
 
 def _reduced(
-    loop: TimeSteps, end: LoopState, t: jax.Array, state: tuple[jax.Array, jax.Array]
+    loop: TimeSteps,
+    end: LoopState,
+    t: jax.Array,
+    state: tuple[jax.Array, jax.Array],
+    z: jax.Array | None,
 ) -> dict[str, jax.Array] | None:
     """The values of the reductions of a motion that ends at t () in s; None without any."""
     if not loop.reductions:
         return None
     commanded = (None, None) if end.command is None else end.command.latest
 
-    def at_end(t: jax.Array, state: Any, commanded: Any, kept: Any) -> dict[str, jax.Array]:
-        kept = loop.reduced(kept, t, *state, *commanded)
+    def at_end(t: jax.Array, state: Any, commanded: Any, z: Any, kept: Any) -> dict[str, jax.Array]:
+        kept = loop.reduced(kept, t, *state, *commanded, z)
         return {name: r.result(kept[name]) for name, r in loop.reductions.items()}
 
     at_end = native.kernel(at_end) if loop.small else at_end
-    return at_end(t, state, commanded, end.reduced)
+    return at_end(t, state, commanded, z, end.reduced)
 
 
 # A long run is made in pieces of about so many steps, since compiled code cannot be interrupted.
@@ -340,7 +345,7 @@ class Stop(NamedTuple):
 def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
     """The stop of a loop with this last state; rows (m, k, ...) are its inputs."""
     steps, inner, watch, memories, command, held, _ = last
-    formulation, events, dt = loop.formulation, loop.events, loop.dt
+    formulation, events, dt = loop.formulation.resumed(inner), loop.events, loop.dt
     commanded = (None, None) if command is None else command.latest
     stopped = watch.stopped
     assert stopped is not None
@@ -356,7 +361,8 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
         acting = acting.held(t0, q, v) if formulation.reads_once else acting
         # The method's own memory belongs to steps of another length.
         state = formulation.init(t0, q, v, h, acting)
-        return *formulation.step(t0, state, h, acting), loop.delivered(acting, q, v)
+        torques = loop.delivered(formulation.tree, acting, q, v)
+        return *formulation.step(t0, state, h, acting), torques
 
     def at(h: jax.Array) -> jax.Array:
         return least(events, t0 + h, *formulation.read(reached(h)[0]))[0]
@@ -369,13 +375,13 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
         torques = None if memories is None else torques
         y = formulation.read(state)
         which = least(events, t0 + h, *y)[1]
-        saved = *y, formulation.record(state), (commanded[0], torques)
+        saved = *y, loop.recorded(state), (commanded[0], torques)
         return Stop(which, t0 + h, saved, found & solved)
 
     def whole(_: None) -> Stop:
         y = formulation.read(inner)
         which = jnp.where(stopped == 0, least(events, t0, *y)[1], -1)
-        return Stop(which, t0, (*y, formulation.record(inner), commanded), jnp.asarray(True))
+        return Stop(which, t0, (*y, loop.recorded(inner), commanded), jnp.asarray(True))
 
     return jax.lax.cond(watch.came & (stopped > 0), shorter, whole, None)
 

@@ -29,6 +29,7 @@ from .arguments import (
     checked_reductions,
     checked_times,
     chosen_method,
+    started_at,
 )
 from .error_estimate import Refinement
 from .events import Until, events_of
@@ -46,6 +47,7 @@ def simulate(
     q0: ArrayLike,
     v0: ArrayLike,
     *,
+    z0: ArrayLike | None = None,
     dt: ArrayLike = 1e-3,
     steps: int | None = None,
     duration: float | None = None,
@@ -60,6 +62,9 @@ def simulate(
     progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
     """The motion of a system from the state q0 (nq,), v0 (nv,), in steps of dt (s).
+
+    z0 (nz,): the internal states at the start, of a system with any, in the order of
+    `system.state_labels`; by default those that its parts hold.
 
     Main arguments:
       steps, duration: how many, by default 1000, or in its place the time in s that they take: a
@@ -111,6 +116,7 @@ def simulate(
     kind = formulation_of(method, system)
     adjoint.check(method, kind.time_symmetric(method), _remembering(system, control))
     q0, v0 = checked_arrays(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
+    system = started_at(system, z0)
     dt, steps, save_every = checked_times(system, dt, steps, duration, save_every)
     check_memory(system, steps // save_every, control is not None)
     inputs = _inputs(system, control, wrench, dt, steps)

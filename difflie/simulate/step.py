@@ -12,15 +12,16 @@ from numpy.typing import ArrayLike
 from .. import native
 from ..constraints import Projection, Stabilisation
 from ..forces.inputs import SampledInput
-from ..formulations import Formulation, Inputs, formulation_of
+from ..formulations import BesideTheMotion, Formulation, Inputs, formulation_of
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
 from ..system.arguments import check_system, checked_arrays
+from ..system.internal_states import states_of
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import users_code, watched
 from ..system.validation import in_precision, real_numbers
-from .arguments import checked_dt, chosen_method
+from .arguments import checked_dt, chosen_method, started_at
 from .inputs import Input, Sampled, check_functions, check_width, inputs_at
 from .resolution import look_once
 from .step_status import finite
@@ -37,6 +38,15 @@ class Stepped(NamedTuple):
     solved: jax.Array
 
 
+class SteppedWithStates(NamedTuple):
+    """The same of a system with internal states, with these, z (nz,)."""
+
+    q: jax.Array
+    v: jax.Array
+    solved: jax.Array
+    z: jax.Array
+
+
 _PROJECTION = Projection()
 
 
@@ -46,14 +56,18 @@ def step(
     v: ArrayLike,
     dt: ArrayLike,
     *,
+    z: ArrayLike | None = None,
     method: Method | str = RKMK4(),
     control: Input = None,
     wrench: Input = None,
     t: ArrayLike = 0.0,
     stabilisation: Stabilisation = _PROJECTION,
-) -> Stepped:
+) -> Stepped | SteppedWithStates:
     """One time step dt (s) from the state q (nq,), v (nv,) at the time t (s): q, v, solved.
 
+    Of a system with internal states also z (nz,), see `difflie.Stateful`.
+
+    z (nz,): the internal states at the start, by default those that the system's parts hold.
     method and stabilisation as in `simulate`. control: the command (nu,), held over the step, or a
     function of (t, q, v); wrench (nb, 6) likewise. The method starts afresh: anything it carries
     from step to step in `simulate`, such as the length of a sub-step or the previous step, is as in
@@ -70,6 +84,7 @@ def step(
     method = chosen_method(method)
     kind = formulation_of(method, system)
     q, v = checked_arrays(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
+    system = started_at(system, z)
     dt = checked_dt("step", dt, system.dtype)
     t = in_precision(real_numbers("step", "t", t), system.dtype)
     for actuator in system.actuators:
@@ -84,7 +99,8 @@ def step(
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
     given = Tree.of(system), q, v, dt, t
     code = users_code(system, control, wrench)
-    return Stepped(*_step(given, control, wrench, (kind, method, stabilisation), code))
+    *end, z = _step(given, control, wrench, (kind, method, stabilisation), code)
+    return Stepped(*end) if z is None else SteppedWithStates(*end, z)
 
 
 @eqx.filter_jit
@@ -100,7 +116,7 @@ def _step(given: tuple, control: Any, wrench: Any, how: tuple, _: Any) -> tuple:
 
     def taken(arrays, given, rows):
         tree, q, v, dt, t = given
-        formulation = kind.of(tree, method, stabilisation)
+        formulation = BesideTheMotion.around(kind.of(tree, method, stabilisation))
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
         return stepped(formulation, q, v, dt, t, acting)
 
@@ -114,13 +130,15 @@ def stepped(
     dt: jax.Array,
     t: jax.Array,
     acting: Inputs,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """q (nq,), v (nv,) at the end of a first step, and whether it is solved and finite ().
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+    """q (nq,), v (nv,) at the end of a first step, whether it is solved and finite (), z (nz,).
 
-    If not, q and v are those of the start. Nothing is checked and nothing compiled.
+    If not, q, v and z are those of the start. Nothing is checked and nothing compiled.
     """
-    *end, fine = ended(formulation, q, v, dt, t, acting)
-    return *chosen(fine, tuple(end), (q, v)), fine
+    *end, fine, z = ended(formulation, q, v, dt, t, acting)
+    before = None if z is None else states_of(formulation.tree.system)
+    q, v, z = chosen(fine, (*end, z), (q, v, before))
+    return q, v, fine, z
 
 
 def ended(
@@ -130,14 +148,15 @@ def ended(
     dt: jax.Array,
     t: jax.Array,
     acting: Inputs,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
     """As `stepped`, with q and v of the end in any case: their derivatives are shorter programs."""
     acting = acting.held(t, q, v) if formulation.reads_once else acting
     on_manifold = formulation.tree.topology.manifold.retract(q, jnp.zeros_like(v))
     state = formulation.init(t, on_manifold, v, dt, acting)
     state, solved = formulation.step(t, state, dt, acting)
-    end = formulation.read(state)
-    return *end, finite(*end) & solved
+    end, z = formulation.read(state), formulation.states(state)
+    fine = finite(*end) & solved
+    return *end, fine if z is None else fine & jnp.all(jnp.isfinite(z)), z
 
 
 def _held(system: System, name: str, value: Any, shape: tuple[int, ...]) -> Any:

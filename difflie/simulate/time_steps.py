@@ -24,6 +24,7 @@ from ..forces.passive import passive
 from ..formulations import Formulation, Inputs, constant
 from ..integrators.method import chosen
 from ..quantities.reductions import Reduction
+from ..system.internal_states import tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.user_functions import called
 from ..system.validation import real_values
@@ -83,7 +84,7 @@ class TimeSteps(NamedTuple):
 
         def begun(q0: jax.Array, v0: jax.Array, row: Any) -> tuple[LoopState, Any]:
             state = self._begun(q0, v0, row, save_every)
-            return state, self.formulation.record(state.inner)
+            return state, self.recorded(state.inner)
 
         begun = native.kernel(begun) if self.small else begun
         return begun(q0, v0, jax.tree.map(lambda a: a[0, 0], rows))
@@ -112,8 +113,8 @@ class TimeSteps(NamedTuple):
         reduced = {}
         if self.reductions:
             u = acting.start if controlled else None
-            torques = None if memories is None else self.delivered(acting, q, v0)
-            values = self.measured(t0, q, v0, u, torques)
+            torques = None if memories is None else self.delivered(tree, acting, q, v0)
+            values = self.measured(t0, q, v0, u, torques, self.formulation.states(inner))
             reduced = {name: r.begin(t0, values[name]) for name, r in self.reductions.items()}
         return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command, held, reduced)
 
@@ -155,12 +156,13 @@ class TimeSteps(NamedTuple):
         controlled = acting.control is not None
         acting = acting.begun(system, *here).remembering(system, memories)
         acting = acting.held(*here) if formulation.reads_once else acting
-        torques = self.delivered(acting, *here[1:])
+        torques = self.delivered(formulation.holding(inner), acting, *here[1:])
         commanded = acting.start if controlled else None, None if memories is None else torques
         if command is not None:
             command = command.after(k, commanded, watch.going(k))
         if self.reductions:
-            reduced = chosen(watch.going(k), self.reduced(reduced, *here, *commanded), reduced)
+            moment = *here, *commanded, formulation.states(inner)
+            reduced = chosen(watch.going(k), self.reduced(reduced, *moment), reduced)
 
         after, solved = formulation.step(t, inner, self.dt, acting)
 
@@ -178,11 +180,10 @@ class TimeSteps(NamedTuple):
         inner = chosen(going, after, inner)
         return LoopState(k, inner, watch, memories, command, held, reduced)
 
-    def delivered(self, begun: Inputs, q: jax.Array, v: jax.Array) -> jax.Array | None:
+    @staticmethod
+    def delivered(tree: Tree, begun: Inputs, q: jax.Array, v: jax.Array) -> jax.Array | None:
         """The torques (nu,) at the state at which a step begins; None if nothing acts."""
-        return (
-            None if begun.start is None else torques(self.tree, begun.start, q, v, begun.memories)
-        )
+        return None if begun.start is None else torques(tree, begun.start, q, v, begun.memories)
 
     def measured(
         self,
@@ -191,9 +192,13 @@ class TimeSteps(NamedTuple):
         v: jax.Array,
         u: jax.Array | None,
         torques: jax.Array | None,
+        z: jax.Array | None,
     ) -> dict[str, jax.Array]:
-        """The quantity of each reduction at a moment; torques (nu,): of actuators with a memory."""
-        system = applied(self.tree.carried(), torques)
+        """The quantity of each reduction at a moment; torques (nu,): of actuators with a memory.
+
+        z (nz,): the internal states.
+        """
+        system = applied(tree_with_states(self.tree, z).carried(), torques)
         return {
             name: real_values(
                 f"{system.name}: what the quantity of the reduction {name!r} returns",
@@ -204,7 +209,7 @@ class TimeSteps(NamedTuple):
         }
 
     def reduced(self, kept: dict[str, Any], t: jax.Array, *moment: Any) -> dict[str, Any]:
-        """What the reductions keep after a moment: t () in s, q, v, u, torques as in `measured`."""
+        """What the reductions keep after a moment: t () in s, and the rest as in `measured`."""
         values = self.measured(t, *moment)
         return {name: r.after(kept[name], t, values[name]) for name, r in self.reductions.items()}
 
@@ -220,10 +225,14 @@ class TimeSteps(NamedTuple):
         return LoopState(k - 1, before, watch, None, nothing, None, {})
 
     def read(self, state: LoopState) -> Any:
-        """The saved part: (q, v), the records of the formulation, (commands, torques)."""
-        formulation, command = self.formulation, state.command
+        """The saved part: (q, v), what is recorded, (commands, torques)."""
+        command = state.command
         commanded = (None, None) if command is None else command.saved
-        return formulation.read(state.inner), formulation.record(state.inner), commanded
+        return self.formulation.read(state.inner), self.recorded(state.inner), commanded
+
+    def recorded(self, inner: Any) -> tuple[Any, jax.Array | None]:
+        """What is saved besides q and v: the method's own variables, and internal states (nz,)."""
+        return self.formulation.record(inner), self.formulation.states(inner)
 
 
 class Command(eqx.Module):

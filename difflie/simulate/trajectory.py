@@ -47,8 +47,9 @@ class Trajectory(eqx.Module):
     at the start of the step that begins at each of these times, and in the last row those of the
     last step; None without control. torques (m + 1, nu) in N m or N: what the actuators deliver at
     the start of the same steps; None if no actuator has a memory, since they are then functions of
-    state and command. reduced: the values (...) of the reductions by name, None without any.
-    refinement: how `error_estimate` repeats the run.
+    state and command. z (m + 1, nz): the internal states of actuators and couplings, in the order
+    and units of `system.state_labels`; None without any. reduced: the values (...) of reductions by
+    name, None without any. refinement: how `error_estimate` repeats the run.
 
     >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
     >>> run = dl.simulate(ball, [1.0], [0.0], dt=0.01, steps=20)
@@ -63,6 +64,7 @@ class Trajectory(eqx.Module):
     states: Any = None
     u: Float[Array, "saved nu"] | None = None
     torques: Float[Array, "saved nu"] | None = None
+    z: Float[Array, "saved nz"] | None = None
     reduced: dict[str, jax.Array] | None = None
     refinement: Refinement = eqx.field(default=Refinement(), repr=False)
 
@@ -100,9 +102,9 @@ class Trajectory(eqx.Module):
         rows = min(len(self.t), -(-failed // max(every, 1)))
         if rows == len(self.t):
             return self
-        parts = self.t, self.q, self.v, self.states, self.u, self.torques
-        t, q, v, states, u, torques = jax.tree.map(lambda a: a[: max(rows, 1)], parts)
-        return Trajectory(t, q, v, self.result, states, u, torques, self.reduced, self.refinement)
+        parts = self.t, self.q, self.v, self.states, self.u, self.torques, self.z
+        t, q, v, *others = jax.tree.map(lambda a: a[: max(rows, 1)], parts)
+        return Trajectory(t, q, v, self.result, *others, self.reduced, self.refinement)
 
     def error_estimate(self) -> ErrorEstimate:
         """The estimated error of q and v at the saved times (m + 1, ...): an `ErrorEstimate`.
@@ -363,6 +365,8 @@ def _made(run: Any) -> list[str]:
     said = [f"method: {method}, of order {run.refinement.order}"] if method else []
     if run.u is not None:
         said.append(f"u: {run.u.shape[-1]} commands")
+    if run.z is not None:
+        said.append(f"z: {run.z.shape[-1]} internal states")
     if run.states is not None:
         said.append(f"states: {type(run.states).__name__}")
     if run.reduced:

@@ -26,11 +26,13 @@ class Corrections(Search):
     when the next one would be at the same rate of contraction, or when it no longer shrinks, far
     below the square root of rounding. Looser criteria would make the invariants of a motion drift
     as a random walk. A step that went too far is shortened (`line.py`). A correction that is not
-    finite is not applied, and ends the search.
+    finite is not applied, and ends the search. exact: whether a correction solves linear equations
+    to rounding; others are refined where derivatives need them.
     """
 
     correction: Callable[[jax.Array, jax.Array], jax.Array]
     iterations: int = 400
+    exact: bool = False
 
     def functions(self, guess: jax.Array) -> list:
         return [(self.correction, (guess, jnp.zeros_like(guess)))]
@@ -76,10 +78,10 @@ class Corrections(Search):
             return jax.vjp(at_root, 0 * b)[1](b)[0]
 
         def solve(linear: Function, b: jax.Array) -> jax.Array:
-            return refined(linear, inverse, b)
+            return inverse(b) if self.exact else refined(linear, inverse, b)
 
         def transposed(linear: Function, b: jax.Array) -> jax.Array:
-            return refined(linear, inverse_transposed, b)
+            return inverse_transposed(b) if self.exact else refined(linear, inverse_transposed, b)
 
         return solve, transposed
 

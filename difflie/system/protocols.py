@@ -28,6 +28,11 @@ class ForceElement(Protocol):
         ...
 
     @property
+    def states(self) -> tuple[tuple[str, str], ...]:
+        """The name and the unit of each of its internal states; see `internal_states.py`."""
+        ...
+
+    @property
     def stores_energy(self) -> bool:
         """Whether it has a potential energy."""
         ...
@@ -50,6 +55,11 @@ class ActuatorElement(Protocol):
     @property
     def axis(self) -> Any:
         """The `Axis` on a body along which it acts; None at a joint."""
+        ...
+
+    @property
+    def states(self) -> tuple[tuple[str, str], ...]:
+        """The name and the unit of each of its internal states; see `internal_states.py`."""
         ...
 
     @property

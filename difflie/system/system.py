@@ -149,6 +149,22 @@ class System(eqx.Module):
         return len(self.actuators) or self.nv
 
     @property
+    def nz(self) -> int:
+        """The number of internal states of actuators and couplings; see `difflie.Stateful`."""
+        return sum(len(part.states) for part in (*self.actuators, *self.couplings))
+
+    @property
+    def state_labels(self) -> tuple[tuple[str, str], ...]:
+        """The name and the unit of each internal state (nz,), such as ("valve/flow", "m^3/s").
+
+        Those of the actuators come first, then those of the couplings.
+        """
+        parts = [(a.label, a) for a in self.actuators]
+        for i, part in enumerate(self.couplings):
+            parts.append((part.name or getattr(part, "joint", None) or f"couplings/{i}", part))
+        return tuple((f"{label}/{name}", u) for label, part in parts for name, u in part.states)
+
+    @property
     def actuator_names(self) -> tuple[str, ...]:
         """The actuators in the order of a control; empty if that is the generalised force."""
         return tuple(a.label for a in self.actuators)

@@ -54,6 +54,20 @@ def generalised(
     return at_joints if along_axes is None else at_joints + along_axes
 
 
+def output_rates(
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> list[Float[Array, " k"]]:
+    """dz/dt (k,) of each actuator with internal states, at those that it holds."""
+    stateful = [bool(a.states) for a in tree.system.actuators]
+    if not any(stateful):
+        return []
+    laws = _laws(tree, command, q, v, None)
+    return [rate for (_, rate), has in zip(laws, stateful, strict=True) if has]
+
+
 def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nv"]:
     """The generalised force (nv,) of the actuators at joints, from all torques (nu,)."""
     if not system.actuators:
@@ -205,13 +219,15 @@ def _laws(
     q: jax.Array,
     v: jax.Array,
     memories: Memories | None,
-) -> list[tuple[jax.Array, Memory | None]]:
+) -> list[tuple[jax.Array, Any]]:
+    """The torque () of each actuator, and its memory after the step, or dz/dt of its states."""
     x, rate = _motion(tree, q, v)
     actuators = tree.system.actuators
     memories = len(actuators) * (None,) if memories is None else memories
     outputs = []
     for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
-        given = command[i], x[i], rate[i], memory
+        held = actuator.z0 if actuator.states else memory
+        given = command[i], x[i], rate[i], held
         torque, after = called(actuator.torque, *given)
         outputs.append((real_values(f"the torque of {actuator}", torque, q.dtype), after))
     return outputs

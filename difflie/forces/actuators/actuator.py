@@ -130,6 +130,7 @@ class Actuator(eqx.Module):
         of its joint and the rate of it; q is 0 where the joint has no single coordinate. Along an
         axis q is 0, and v is the velocity of the axis' point along the axis. memory: the `Memory`
         at the start of the step, None without one; to change it return `memory._replace(kept=...)`.
+        With internal states, see `Stateful`, it is z (k,), and dz/dt (k,) is returned beside it.
         """
 
     def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
@@ -138,6 +139,11 @@ class Actuator(eqx.Module):
         At the first command (), and q (), v () as in `torque`.
         """
         return None
+
+    @property
+    def states(self) -> tuple[tuple[str, str], ...]:
+        """The name and the unit of each internal state; none, unless it is a `Stateful` as well."""
+        return ()
 
     @property
     def has_state(self) -> bool:
@@ -237,7 +243,11 @@ class Actuator(eqx.Module):
     def _wrong_law(self) -> list[str]:
         at: Any = _scalar()
         kept = jax.eval_shape(self.init, at, at, at)
-        memory = None if kept is None else Memory(kept, at)
+        memory: Any = None if kept is None else Memory(kept, at)
+        if self.states:
+            if kept is not None:
+                return ["it has internal states and a memory; give it one of them"]
+            memory = jax.ShapeDtypeStruct((len(self.states),), at.dtype)
         output = jax.eval_shape(lambda *given: self.torque(*given), at, at, at, memory)
         if not isinstance(output, tuple) or len(output) != 2:
             return [
@@ -249,7 +259,12 @@ class Actuator(eqx.Module):
             return [
                 f"its torque is {format_value(torque)}; let torque return one number, of shape ()"
             ]
-        if not _alike(memory, after):
+        if self.states and getattr(after, "shape", None) != memory.shape:
+            return [
+                f"its dz/dt is {format_value(after)}; let torque return one number for each of its "
+                f"{len(self.states)} states, of shape {memory.shape}"
+            ]
+        if not self.states and not _alike(memory, after):
             return [
                 f"its memory {format_value(memory)} becomes {format_value(after)}; let init and "
                 "torque return what is alike"

@@ -1,0 +1,225 @@
+"""Forces and actuators with internal states: dz/dt = f(z, q, v, u).
+
+An element of this kind lists its states in `states`, holds their values at the start of a motion in
+`z0`, and has one law, which returns the force and dz/dt from what a law of its family gets and z:
+
+    class Maxwell(StatefulJointForce):
+        \"\"\"A spring and a damper in series: z is the stretch of the spring, in rad.\"\"\"
+
+        joint: str = eqx.field(static=True)
+        stiffness: jax.Array = eqx.field(converter=number(unit="N m/rad", positive=True))
+        damping: jax.Array = eqx.field(converter=number(unit="N m s/rad", positive=True))
+        states = (("stretch", "rad"),)
+
+        def law(self, x, v, z):
+            effort = -self.stiffness * z[0]
+            return effort, jnp.stack([v + effort / self.damping])
+
+The laws of all elements are independent of each other at a given motion, so that an equation
+z = base + h f(z) falls into one small system of equations for each element.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..solvers.corrections import Corrections
+from ..solvers.linear import inverse, plain_product
+from ..solvers.root import root
+from ..spatial import Force, Motion, Transform
+from ..system.fields import number
+from ..system.internal_states import owners, tree_with_states
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from ..system.user_functions import called
+from ..system.validation import format_value, real_values
+from .actuators.acting import output_rates
+from .at_joint import JointForce
+from .coupling import Coupling
+from .points import point_motions
+
+Rates = Callable[[jax.Array], jax.Array]
+
+
+class Stateful(eqx.Module):
+    """A part with internal states, to derive from before `Actuator` or another class of a family.
+
+    z0 (k,): the values of its k states where a motion begins, in their units; None is zero. Within
+    a step it holds their present values.
+    """
+
+    z0: jax.Array | None = eqx.field(
+        converter=number(shape=None, optional=True), default=None, kw_only=True
+    )
+
+    @property
+    @abc.abstractmethod
+    def states(self) -> tuple[tuple[str, str], ...]:
+        """The name and the unit of each state."""
+
+    @property
+    def z(self) -> Float[Array, " k"]:
+        """The values (k,) of its states."""
+        return jnp.zeros(len(self.states)) if self.z0 is None else self.z0
+
+
+class StatefulJointForce(Stateful, JointForce):
+    """A `JointForce` with internal states; its law is `law` in place of `effort`.
+
+    joint: the name of a joint with one degree of freedom. name: as of `Coupling`; z0: as of `Stateful`.
+    """
+
+    @abc.abstractmethod
+    def law(
+        self, x: Float[Array, ""], v: Float[Array, ""], z: Float[Array, " k"]
+    ) -> tuple[Float[Array, ""], Float[Array, " k"]]:
+        """The effort () in N m or N, and dz/dt (k,), at the coordinate () and its rate ()."""
+
+    def effort(self, x: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+        return self.law(x, v, self.z)[0]
+
+    def _wrong_law(self) -> list[str]:
+        at = jax.ShapeDtypeStruct((), jnp.result_type(float))
+        return wrong_rates(self, at, at) or super()._wrong_law()
+
+
+class StatefulCoupling(Stateful, Coupling):
+    """A `Coupling` with internal states; its law is `law` in place of `wrenches`.
+
+    name: as of `Coupling`; z0: as of `Stateful`.
+    """
+
+    @abc.abstractmethod
+    def law(
+        self, frames: Transform, twists: Motion, z: Float[Array, " k"]
+    ) -> tuple[Force, Float[Array, " k"]]:
+        """The wrenches (n,) as of `Coupling.wrenches`, and dz/dt (k,)."""
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        return self.law(frames, twists, self.z)[0]
+
+
+def wrong_rates(element: Any, *motion: Any) -> list[str]:
+    """Why the law of a part with states returns no pair of a force and dz/dt; empty if it does."""
+    z = jax.ShapeDtypeStruct((len(element.states),), jnp.result_type(float))
+    output = jax.eval_shape(lambda *given: element.law(*given), *motion, z)
+    if not isinstance(output, tuple) or len(output) != 2:
+        return [f"its law returns {format_value(output)}; let law return the force and dz/dt"]
+    if getattr(output[1], "shape", None) != z.shape:
+        return [
+            f"its dz/dt is {format_value(output[1])}; let law return one number for each of its "
+            f"{len(element.states)} states, of shape {z.shape}"
+        ]
+    return []
+
+
+def filled(element: Any) -> Any:
+    """The part with zeros where its states have no value at the start."""
+    if not getattr(element, "states", ()) or element.z0 is not None:
+        return element
+    zeros = jnp.zeros(len(element.states))
+    return eqx.tree_at(lambda e: e.z0, element, zeros, is_leaf=lambda x: x is None)
+
+
+def state_rates(
+    tree: Tree, command: Float[Array, " nu"], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nz"]:
+    """dz/dt (nz,) at the states that the tree's system holds, under a command (nu,)."""
+    there = owners(tree.system)
+    rates = dict(zip(_places(there, "actuators"), output_rates(tree, command, q, v), strict=True))
+    rates |= _rates_at_joints(tree, there, q, v) | _rates_at_points(tree, there, q, v)
+    parts = [
+        real_values(f"dz/dt of {owner.element}", rates[owner.place.start], q.dtype)
+        for owner in there
+    ]
+    return jnp.concatenate([q[:0], *parts])
+
+
+def _places(there: list, group: str) -> list[int]:
+    return [owner.place.start for owner in there if owner.group == group]
+
+
+def _rates_at_joints(tree: Tree, there: list, q: jax.Array, v: jax.Array) -> dict[int, jax.Array]:
+    forces = [owner for owner in there if isinstance(owner.element, StatefulJointForce)]
+    if not forces:
+        return {}
+    x, rate, found = tree.coordinates(q), tree.rates(v), {}
+    for owner in forces:
+        k = owner.element.dof(tree.topology)
+        found[owner.place.start] = called(owner.element.law, x[k], rate[k], owner.element.z)[1]
+    return found
+
+
+def _rates_at_points(tree: Tree, there: list, q: jax.Array, v: jax.Array) -> dict[int, jax.Array]:
+    couplings = [owner for owner in there if isinstance(owner.element, StatefulCoupling)]
+    if not couplings:
+        return {}
+    motions = point_motions(tree, [owner.element.path for owner in couplings], q, v)
+    return {
+        owner.place.start: called(owner.element.law, *motion, owner.element.z)[1]
+        for owner, motion in zip(couplings, motions, strict=True)
+    }
+
+
+def implicit_states(
+    system: System, rates: Rates, base: Float[Array, " nz"], h: Float[Array, ""]
+) -> tuple[Float[Array, " nz"], Float[Array, ""]]:
+    """The states z (nz,) with z = base + h rates(z), and whether they were found ().
+
+    rates(z) (nz,): dz/dt, of each element by its own states. Differentiable by the implicit
+    function theorem.
+    """
+    index, real = _blocks(system)
+
+    def correction(z: jax.Array, b: jax.Array) -> jax.Array:
+        columns = [jax.jvp(rates, (z,), (direction,))[1] for direction in _directions(index, real)]
+        residual = z - base - h * rates(z) - b
+        blocks = jnp.stack([column[index] for column in columns], axis=-1)
+        kept = real[:, :, None] & real[:, None, :]
+        matrices = jnp.eye(index.shape[1], dtype=z.dtype) - h * jnp.where(kept, blocks, 0)
+        solved = jax.vmap(_solve)(matrices, jnp.where(real, residual[index], 0))
+        return -jnp.zeros_like(z).at[index[real]].set(solved[real])
+
+    def residual(z: jax.Array) -> jax.Array:
+        return z - base - h * rates(z)
+
+    return root(residual, base, Corrections(correction, exact=True))
+
+
+def _blocks(system: System) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of z of each element (n, k), k the most that one has, and which are real."""
+    sizes = [len(owner.element.states) for owner in owners(system)]
+    place = np.arange(max(sizes))
+    starts, sizes = np.cumsum([0, *sizes[:-1]]), np.array(sizes)
+    real = place < sizes[:, None]
+    return np.where(real, starts[:, None] + place, starts[:, None]), real
+
+
+def _directions(index: np.ndarray, real: np.ndarray) -> list[np.ndarray]:
+    """Directions (nz,) along the first state of every element, then the second, and so on."""
+    n = int(real.sum())
+    return [
+        np.isin(np.arange(n), column[exists]) * 1.0
+        for column, exists in zip(index.T, real.T, strict=True)
+    ]
+
+
+def _solve(matrix: Float[Array, "k k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
+    if len(b) == 1:
+        return b / matrix[0]
+    return plain_product(inverse(matrix, len(b)), b)
+
+
+def rates_at(
+    tree: Tree, command: Float[Array, " nu"], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Rates:
+    """dz/dt as a function of z (nz,) at a motion q (nq,), v (nv,) and under a command (nu,)."""
+    return lambda z: state_rates(tree_with_states(tree, z), command, q, v)
