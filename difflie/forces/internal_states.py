@@ -74,7 +74,7 @@ class Stateful(eqx.Module):
 class StatefulJointForce(Stateful, JointForce):
     """A `JointForce` with internal states; its law is `law` in place of `effort`.
 
-    joint: the name of a joint with one degree of freedom. name: as of `Coupling`; z0: as of `Stateful`.
+    joint: the name of one with one degree of freedom. name: as of `Coupling`; z0: as of `Stateful`.
     """
 
     @abc.abstractmethod
