@@ -1,9 +1,9 @@
 """A problem at its knots: points, steps, costs and bounds, in local coordinates.
 
-A point x = (q, v, z) has the state of the machine, and in z what else goes on from knot to knot:
-with controls that are linear within a step the control at the knot, the internal states of the
-machine, and, if the duration is free, its ratio to that of the first guess. The start of z is free
-between bounds, which hold the internal states at theirs. dx (nx,) = (dq, dv, dz) is a tangent.
+A point x = (q, v, own, z) has the state of the machine, with the internal states that it has of
+its own, and in z what is held from knot to knot: with controls that are linear within a step the
+control at the knot, then, if the duration is free, its ratio to that of the first guess. The start
+of z is free. dx (nx,) = (dq, dv, down, dz) is a tangent.
 """
 
 from __future__ import annotations
@@ -39,11 +39,15 @@ _NODES = (0.5 - 3**-0.5 / 2, 0.5 + 3**-0.5 / 2)
 
 
 class Point(NamedTuple):
-    """q (nq,), v (nv,), z (nz,); along a motion with a leading axis."""
+    """q (nq,), v (nv,), z (nz,); along a motion with a leading axis.
+
+    own: the internal states of the machine, one array, where it has any.
+    """
 
     q: jax.Array
     v: jax.Array
     z: jax.Array
+    own: tuple[jax.Array, ...] = ()
 
 
 class Motion(NamedTuple):
@@ -94,8 +98,7 @@ class Discretization(eqx.Module):
         p, system = problem, _unbounded(problem.system)
         u_lower, u_upper = p.limits.of_controls(p.system, p.inputs)
         linear, free = p.interpolation == "linear", p.duration is not None
-        own = states_of(system)
-        z_lower, z_upper = ([u_lower, own], [u_upper, own]) if linear else ([own], [own])
+        z_lower, z_upper = ([u_lower], [u_upper]) if linear else ([], [])
         if p.duration is not None:
             whole = p.steps * p.dt
             z_lower, z_upper = (
@@ -122,7 +125,7 @@ class Discretization(eqx.Module):
             p.method,
             linear,
             free,
-            free or bool(system.nz) or not _known_to_be_infinite(u_lower, u_upper),
+            free or not _known_to_be_infinite(u_lower, u_upper),
         )
 
     @property
@@ -140,7 +143,7 @@ class Discretization(eqx.Module):
     @property
     def nx(self) -> int:
         """The size of a tangent at a point."""
-        return 2 * self.nv + self.nz
+        return 2 * self.nv + self.system.nz + self.nz
 
     @property
     def nu(self) -> int:
@@ -148,27 +151,28 @@ class Discretization(eqx.Module):
 
     def retract(self, x: Point, dx: Float[Array, " nx"]) -> Point:
         """The point at the tangent dx (nx,) from x."""
-        dq, dv, dz = jnp.split(dx, (self.nv, 2 * self.nv))
-        return Point(self.tree.topology.manifold.retract(x.q, dq), x.v + dv, x.z + dz)
+        dq, dv, down, dz = jnp.split(dx, (self.nv, 2 * self.nv, self.nx - self.nz))
+        q, own = self.tree.topology.manifold.retract(x.q, dq), tuple(a + down for a in x.own)
+        return Point(q, x.v + dv, x.z + dz, own)
 
     def difference(self, x: Point, y: Point) -> Float[Array, " nx"]:
         """The tangent dx (nx,) with retract(x, dx) = y."""
         dq = self.tree.topology.manifold.difference(x.q, y.q)
-        return jnp.concatenate((dq, y.v - x.v, y.z - x.z))
+        own = (b - a for a, b in zip(x.own, y.own, strict=True))
+        return jnp.concatenate((dq, y.v - x.v, *own, y.z - x.z))
 
     def control(self, x: Point, u: Float[Array, " nu"]) -> Float[Array, " nu"]:
         """The control at the knot."""
         return x.z[: self.nu] if self.linear else u
 
     @property
-    def own(self) -> slice:
-        """Which entries of z are the internal states of the machine."""
-        start = self.nu if self.linear else 0
-        return slice(start, start + self.system.nz)
+    def own(self) -> tuple[jax.Array, ...]:
+        """The internal states of the machine at the start, one array (n,); empty without any."""
+        return (states_of(self.system),) * bool(self.system.nz)
 
     def at(self, x: Point) -> Tree:
         """The tree of the machine at the internal states of a point."""
-        return tree_with_states(self.tree, x.z[self.own]) if self.system.nz else self.tree
+        return tree_with_states(self.tree, *x.own) if x.own else self.tree
 
     def length(self, x: Point) -> Float[Array, ""]:
         """The length of the step, in s."""
@@ -187,12 +191,11 @@ class Discretization(eqx.Module):
         formulation = formulation.in_closed_form() if by_matrices else formulation
         q, v, fine, states = ended(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
         spoiled = jnp.where(fine, 0.0, jnp.nan).astype(q.dtype)
-        return Point(q + spoiled, v, self.held(x, u, states))
+        return Point(q + spoiled, v, self.held(x, u), (states,) if x.own else ())
 
-    def held(self, x: Point, u: jax.Array, states: jax.Array | None) -> Float[Array, " nz"]:
-        """z after a step, whose internal states are then those given."""
-        z = x.z if states is None else x.z.at[self.own].set(states)
-        return jnp.concatenate((u, z[self.nu :])) if self.linear else z
+    def held(self, x: Point, u: Float[Array, " nu"]) -> Float[Array, " nz"]:
+        """z after a step."""
+        return jnp.concatenate((u, x.z[self.nu :])) if self.linear else x.z
 
     def acting(self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]) -> Inputs:
         """What acts on the machine during a step."""

@@ -67,7 +67,7 @@ def _replayed(
     knots: Discretization, system: System, plan: Plan, start: Any, wrench: Any, how: tuple
 ) -> Trajectory:
     method, finer, feedback = how
-    rows = Point(plan.q[:-1], plan.v[:-1], plan.z[:-1])
+    rows = jax.tree.map(lambda a: a[:-1], Point(plan.q, plan.v, plan.z, plan.own))
 
     def interval(x: Point, row: Any) -> tuple[Point, Any]:
         k, planned, u, K = row
@@ -83,7 +83,7 @@ def _replayed(
         def push(t: Any, q: jax.Array, v: jax.Array) -> jax.Array:
             return wrench(k * h + t, q, v)
 
-        held = with_states(system, x.z[knots.own])
+        held = with_states(system, *x.own) if x.own else system
         run = simulate(
             held,
             x.q,
@@ -96,17 +96,18 @@ def _replayed(
             save_every=finer,
             stabilisation=knots.stabilisation,
         )
-        z = knots.held(x, u, None if run.z is None else run.z[-1])
-        return Point(run.q[-1], run.v[-1], z), (x.q, x.v, run.u, run.result, x.z[knots.own])
+        own = () if run.z is None else (run.z[-1],)
+        after = Point(run.q[-1], run.v[-1], knots.held(x, u), own)
+        return after, (x.q, x.v, run.u, run.result, x.own)
 
     u = plan.u[1:] if knots.linear else plan.u
     k = jnp.arange(knots.steps, dtype=plan.u.dtype)
     q0, v0 = start
-    x0 = Point(q0, v0, plan.z[0])
+    x0 = Point(q0, v0, plan.z[0], knots.own)
     end, (q, v, commands, results, own) = jax.lax.scan(interval, x0, (k, rows, u, plan.gains))
     q, v = jnp.concatenate((q, end.q[None])), jnp.concatenate((v, end.v[None]))
     commands = jnp.concatenate((commands[:, 0], commands[-1, -1:]))
-    z = jnp.concatenate((own, end.z[None, knots.own])) if system.nz else None
+    z = jnp.concatenate((*own, end.own[0][None])) if own else None
     return Trajectory(plan.t, q, v, _whole(results, finer), u=commands, z=z)
 
 
@@ -158,14 +159,20 @@ class Receding(eqx.Module):
         return eqx.tree_at(lambda plan: plan.result.costs, plan, costs)
 
     def step(
-        self, memory: Plan, q: ArrayLike, v: ArrayLike, target: ArrayLike | None = None
+        self,
+        memory: Plan,
+        q: ArrayLike,
+        v: ArrayLike,
+        target: ArrayLike | None = None,
+        z: ArrayLike | None = None,
     ) -> tuple[Float[Array, " nu"], Plan]:
         """The control (nu,) for the state q (nq,), v (nv,), and the memory of the next sample.
 
         target: another goal, of the shape of the goal of a term of the problem
-        (`Problem.with_goal`).
+        (`Problem.with_goal`). z (nz,): the internal states; None for those that the last plan
+        predicts.
         """
-        return _step(self._from(q, v, target), self.solver, memory)
+        return _step(self._from(q, v, target), self.solver, memory, z)
 
     def init(self, t: ArrayLike, q: ArrayLike, v: ArrayLike) -> Plan:
         """The memory at the start, at t () in s, q (nq,), v (nv,), as `Sampled` asks for it."""
@@ -181,15 +188,18 @@ class Receding(eqx.Module):
 
 
 @eqx.filter_jit
-def _step(problem: Problem, solver: Solver, memory: Plan) -> tuple[jax.Array, Plan]:
-    plan = solve(problem, solver, _moved_on(problem, memory))
+def _step(problem: Problem, solver: Solver, memory: Plan, z: Any) -> tuple[jax.Array, Plan]:
+    guess = _moved_on(problem, memory)
+    for own in guess.own:
+        problem = problem.replace(system=with_states(problem.system, own[0] if z is None else z))
+    plan = solve(problem, solver, guess)
     return plan.u[0], plan
 
 
 def _moved_on(problem: Problem, plan: Plan) -> Plan:
     """The plan as the guess of the next sample: a step later, its end held."""
     later = lambda a: jnp.concatenate((a[1:], a[-1:]))  # noqa: E731
-    at = lambda p: (p.q, p.v, p.u, p.z, p.costates)  # noqa: E731
-    moved = eqx.tree_at(at, plan, tuple(map(later, at(plan))))
+    at = lambda p: (p.q, p.v, p.u, p.z, p.own, p.costates)  # noqa: E731
+    moved = eqx.tree_at(at, plan, jax.tree.map(later, at(plan)))
     along, end = plan.multipliers
     return eqx.tree_at(lambda p: p.multipliers, moved, (later(along), end))

@@ -71,7 +71,7 @@ def differentiable(numbers: Numbers, plan: Plan) -> Plan:
 def _solution(knots: Discretization, plan: Plan) -> Solution:
     """The solution in a plan, with what the box of the controls holds."""
     u = plan.u[1:] if knots.linear else plan.u
-    motion = Motion(Point(plan.q, plan.v, plan.z), u)
+    motion = Motion(Point(plan.q, plan.v, plan.z, plan.own), u)
     along, end = plan.multipliers
     lq = with_bounds(model_of(knots, motion), knots.nz, (along, 0 * along), (end, 0 * end))
     lam, slope = costates(lq)
@@ -188,7 +188,7 @@ def _lagrangian(numbers: Numbers, s: Solution) -> jax.Array:
     ):
         at = jnp.where(y > 0, upper, lower)
         total = total - jnp.sum(jnp.where(y == 0, 0.0, y * jnp.where(y == 0, 0.0, at)))
-    given = Point(numbers.q0, numbers.v0, first.z)
+    given = Point(numbers.q0, numbers.v0, first.z, knots.own)
     return total + s.costates[0] @ knots.difference(first, given)
 
 
@@ -267,7 +267,7 @@ def _first_order(numbers: Numbers, s: Solution) -> Unknowns:
     y, y_end = s.multipliers
     off = _off(bounded, y, bounds.lower, bounds.upper)
     off_end = _off(end_bounded, y_end, bounds.end_lower, bounds.end_upper)
-    begin = knots.difference(first, Point(numbers.q0, numbers.v0, first.z))
+    begin = knots.difference(first, Point(numbers.q0, numbers.v0, first.z, knots.own))
     box = jnp.where(s.slope < 0, knots.u_upper, knots.u_lower)
     box = jnp.where(s.slope == 0, 0.0, box)
     z_box = jnp.where(s.z_slope < 0, knots.z_upper, knots.z_lower)

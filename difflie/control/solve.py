@@ -13,7 +13,6 @@ from jax.core import Tracer
 from numpy.typing import ArrayLike
 
 from ..system.arguments import checked
-from ..system.internal_states import states_of
 from ..system.validation import check_shape, closest, format_value, real_numbers, warn
 from .checks import check_problem, not_finite
 from .discretization import Discretization, Motion, Point
@@ -109,7 +108,8 @@ def first_motion(problem: Problem, knots: Discretization, guess: Any) -> tuple[M
             check_shape("solve", f"guess.{name}", value.shape, (n + 1, size))
         check_shape("solve", "guess.z", guess.z.shape, (n + 1, knots.nz))
         u = guess.u[1:] if knots.linear else guess.u
-        x = Point(*_from_start(p, guess.q, guess.v), guess.z)
+        own = tuple(a.at[0].set(b) for a, b in zip(guess.own, knots.own, strict=True))
+        x = Point(*_from_start(p, guess.q, guess.v), guess.z, own)
         return Motion(x, u), guess.multipliers
     if guess is None:
         return _resting(knots, p.q0, p.v0), None
@@ -127,7 +127,9 @@ def first_motion(problem: Problem, knots: Discretization, guess: Any) -> tuple[M
             v=(v, (n + 1, p.system.nv)),
             u=(u, (n, nu)),
         )
-        return Motion(Point(*_from_start(p, q, v), _held(knots, u[0])), u), None
+        return Motion(
+            Point(*_from_start(p, q, v), _held(knots, u[0]), _resting_own(knots)), u
+        ), None
     u = real_numbers("solve", "guess", guess).astype(p.system.dtype)
     check_shape("solve", "guess", u.shape, (n, nu))
     return Motion(_rolled(knots, p.q0, p.v0, u), u), None
@@ -139,24 +141,31 @@ def _from_start(p: Problem, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.
 
 
 def _held(knots: Discretization, u: jax.Array) -> jax.Array:
-    """z (N + 1, nz): the control, the internal states of the start, and the ratio one."""
-    parts = [*([u] * knots.linear), states_of(knots.system), *([jnp.ones(1)] * knots.free_time)]
+    """z (N + 1, nz): the control and the ratio one."""
+    parts = ([u] if knots.linear else []) + ([jnp.ones(1, u.dtype)] if knots.free_time else [])
     z = jnp.clip(jnp.concatenate([u[:0], *parts]), knots.z_lower, knots.z_upper)
     return jnp.tile(z, (knots.steps + 1, 1))
+
+
+def _resting_own(knots: Discretization) -> tuple[jax.Array, ...]:
+    """The internal states of the start at all knots (N + 1, ...)."""
+    return tuple(jnp.tile(a, (knots.steps + 1, 1)) for a in knots.own)
 
 
 @eqx.filter_jit
 def _resting(knots: Discretization, q: jax.Array, v: jax.Array) -> Motion:
     """The start at all knots, under the controls that hold it."""
     u, n = _holding(knots, q, v), knots.steps
-    x = Point(jnp.tile(q, (n + 1, 1)), jnp.tile(v, (n + 1, 1)), _held(knots, u))
+    rows = jnp.tile(q, (n + 1, 1)), jnp.tile(v, (n + 1, 1))
+    x = Point(*rows, _held(knots, u), _resting_own(knots))
     return Motion(x, jnp.tile(u, (n, 1)))
 
 
 def _holding(knots: Discretization, q: jax.Array, v: jax.Array) -> jax.Array:
     """The controls (nu,) in their box that come nearest to keeping the velocity in a step."""
     nothing = jnp.clip(jnp.zeros(knots.nu, q.dtype), knots.u_lower, knots.u_upper)
-    x = Point(jnp.stack((q, q)), jnp.stack((v, v)), _held(knots, nothing)[:2])
+    own = tuple(jnp.stack((a, a)) for a in knots.own)
+    x = Point(jnp.stack((q, q)), jnp.stack((v, v)), _held(knots, nothing)[:2], own)
     gap, D = steps_to_first_order(knots, Motion(x, nothing[None]))
     rates = slice(knots.nv, 2 * knots.nv)
     B, off = D[0, rates, knots.nx :], gap[0, rates]
@@ -174,7 +183,7 @@ def _rolled(knots: Discretization, q: jax.Array, v: jax.Array, u: jax.Array) -> 
         k, u = row
         return knots.step(x, u, k), x
 
-    start = Point(q, v, _held(knots, u[0])[0])
+    start = Point(q, v, _held(knots, u[0])[0], knots.own)
     k = jnp.arange(knots.steps, dtype=u.dtype)
     end, x = jax.lax.scan(turn, start, (k, u))
     return jax.tree.map(lambda a, b: jnp.concatenate((a, b[None])), x, end)

@@ -158,4 +158,4 @@ def made_plan(
     ratio = x.z[0, -1] if knots.free_time else 1.0
     t = jnp.arange(knots.steps + 1, dtype=u.dtype) * (knots.dt * ratio)
     u = x.z[:, : knots.nu] if knots.linear else u
-    return Plan(t, x.q, x.v, u, gains, cost, gaps, costates, multipliers, x.z, result)
+    return Plan(t, x.q, x.v, u, gains, cost, gaps, costates, multipliers, x.z, result, x.own)

@@ -143,4 +143,4 @@ def _rate(knots: Discretization, x: Point, u: Any, k: Any, y: jax.Array, share: 
 
 def _with_held(knots: Discretization, x: Point, u: Any, end: Point, gap: jax.Array) -> jax.Array:
     """The gap (nx,), with that of z."""
-    return jnp.concatenate((gap, knots.held(x, u, None) - end.z))
+    return jnp.concatenate((gap, knots.held(x, u) - end.z))
