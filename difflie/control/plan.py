@@ -36,10 +36,10 @@ class Plan(eqx.Module):
     gains K (N, nu, nx): u_k + K dx is the best control near the plan, where dx (nx,) is the tangent
     from the plan to the point: (dq, dv), internal states, what is held from knot to knot. cost ().
     gaps (N, nx): the ends of the steps less the next points. costates (N + 1, nx): the derivative
-    of the cost-to-go. multipliers: of the bounds along the motion (N, m), and at the end (m,); positive at
-    upper bounds. duration () in s. z (N + 1, nz): see `difflie.control.discretization`. result: how
-    the search ended. own: the internal states (N + 1, system.nz) in a tuple, which is empty for
-    systems without any. origin: the problem, for what is printed.
+    of the cost-to-go. multipliers: of the bounds along the motion (N, m), and at the end (m,);
+    positive at upper bounds. duration () in s. z (N + 1, nz): see `difflie.control.discretization`.
+    result: how the search ended. own: the internal states (N + 1, system.nz) in a tuple, which is
+    empty for systems without any. origin: the problem, for what is printed.
     """
 
     t: jax.Array
