@@ -65,6 +65,7 @@ from .dynamics import inverse_dynamics as inverse_dynamics
 from .dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from .dynamics import inverse_dynamics_regressor as inverse_dynamics_regressor
 from .dynamics import inverse_mass_matrix as inverse_mass_matrix
+from .dynamics import jacobian as jacobian
 from .dynamics import kinetic_energy_regressor as kinetic_energy_regressor
 from .dynamics import mass_factorisation as mass_factorisation
 from .dynamics import mass_matrix as mass_matrix
@@ -73,6 +74,7 @@ from .dynamics import mass_solve as mass_solve
 from .dynamics import momentum as momentum
 from .dynamics import momentum_regressor as momentum_regressor
 from .dynamics import operational_space as operational_space
+from .dynamics import pose as pose
 from .dynamics import potential_energy_regressor as potential_energy_regressor
 from .dynamics import spatial_jacobian as spatial_jacobian
 from .dynamics import spatial_jacobian_rate as spatial_jacobian_rate

@@ -95,7 +95,7 @@ def simulated(
         dt=table.dt,
         steps=table.steps,
         method=method,
-        control=control_of(config.control, system, config.path),
+        control=control_of(config.control, system, config.path, config.initial),
         save_every=table.save_every,
         progress=progress,
     )

@@ -125,7 +125,7 @@ def _configured(
     for message in run.result.messages():
         say(message)
     start = Settings(config.simulation.method, config.simulation.dt, _triple(system.gravity))
-    control = control_of(config.control, system, config.path)
+    control = control_of(config.control, system, config.path, config.initial)
     seen = run.computed()
     motion = Motion(np.asarray(seen.t), np.asarray(seen.q), np.asarray(seen.v))
     return system, config.robot, [(file.stem, motion)], start, control

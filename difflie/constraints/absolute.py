@@ -22,6 +22,7 @@ from ..system.arguments import checked
 from ..system.body import Body
 from ..system.builders import tree
 from ..system.frame import Frame
+from ..system.named_states import KeptState
 from ..system.system import System
 from ..system.topology import WORLD
 from ..system.tree_numbers import least_rotation
@@ -134,8 +135,14 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     result = result.replace(gravity=system.gravity, **leaves)
     result = constrain(result, *kept, *_mimicked(system, made))
     constraints = (*result.constraints, *system.constraints)
-    carried = {group: getattr(system, group) for group in ("couplings", "actuators", "sensors")}
-    return replace(result, constraints=constraints, **carried)
+    carried = {
+        group: getattr(system, group) for group in ("couplings", "actuators", "sensors", "frames")
+    }
+    states = {
+        name: KeptState(*absolute_state(result, system, state.q, state.v), state.commands)
+        for name, state in system.states.items()
+    }
+    return replace(result, constraints=constraints, states=states, **carried)
 
 
 def absolute_state(

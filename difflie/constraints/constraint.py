@@ -19,6 +19,7 @@ from ..groups.components import Matrix, Scalar
 from ..spatial import Motion, Transform
 from ..system.fields import number_faults
 from ..system.frame import Frame
+from ..system.named_frames import on_bodies
 from ..system.system import System
 from ..system.validation import ModelError, described, nearest
 
@@ -151,6 +152,7 @@ def constrain(system: System, *constraints: Constraint) -> System:
     `system.constraints[0].first.position` is (3,), in m. To remove them:
     `dataclasses.replace(system, constraints=())`. `simulate` and the functions of constrained
     motion take them into account; `forward_dynamics` and the other functions of the tree do not.
+    A `Frame` on a named frame of the system is put on that frame's body.
     Raises `ModelError` for an unknown body or joint (with the nearest known one), a joint of
     several degrees of freedom in a constraint between coordinates, two frames of a constraint on
     one body, and a number that is not finite or out of its range.
@@ -165,6 +167,7 @@ def constrain(system: System, *constraints: Constraint) -> System:
             f"constrain: the first argument is a {type(system).__name__}; give the system first, "
             "dl.constrain(system, constraint)"
         )
+    placed: list[Constraint] = []
     for k, constraint in enumerate(constraints, start=len(system.constraints)):
         if isinstance(constraint, list | tuple):
             raise ModelError(
@@ -176,19 +179,19 @@ def constrain(system: System, *constraints: Constraint) -> System:
                 f"{system.name}: {described(constraint)} is no FrameConstraint and no "
                 "CoordinateConstraint; give those of difflie.constraints"
             )
-        _check(system, constraint, f"{system.name}: constraint {k}, {constraint}")
-    added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), constraints)
+        where = f"{system.name}: constraint {k}, {constraint}"
+        try:
+            placed.append(on_bodies(system, constraint))
+        except ModelError as error:
+            message = str(error).removeprefix(f"{system.name}: ")
+            raise ModelError(f"{where}: {message}") from None
+        _check(system, placed[-1], where)
+    added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), tuple(placed))
     return replace(system, constraints=(*system.constraints, *added))
 
 
 def _check(system: System, constraint: Constraint, where: str) -> None:
     if isinstance(constraint, FrameConstraint):
-        bodies = [frame.body for frame in constraint.frames]
-        for name in bodies:
-            if name is not None and name not in system.body_names:
-                raise ModelError(
-                    f"{where}: no body is named {name!r}{nearest(name, system.body_names)}"
-                )
         for group in constraint.apart:
             if len({frame.body for frame in group}) < len(group):
                 raise ModelError(f"{where}: two of its frames are on one body; take another body")

@@ -15,6 +15,7 @@ from ..groups import so3
 from ..solvers.linear import product
 from ..system.fields import numbers
 from ..system.joints import ROW_FIELDS, UNITS, Fixed
+from ..system.named_states import KeptState
 from ..system.system import Joints, System
 from ..system.validation import ModelError, format_value, nearest, warn
 from .constraint import CoordinateConstraint
@@ -60,7 +61,18 @@ def lock(system: System, coordinates: Mapping[str, Any]) -> System:
             mimics=tuple(None if b in held else source for b, source in enumerate(t.mimics)),
         ),
         constraints=tuple(left),
+        states={name: _moving(system, held, state) for name, state in system.states.items()},
     )
+
+
+def _moving(system: System, held: Mapping[int, Any], state: KeptState) -> KeptState:
+    """A named state without the entries of the held joints."""
+    t = system.topology
+    q, v = (
+        np.concatenate([np.arange(*start[b : b + 2]) for b in t.coordinate_joints if b not in held])
+        for start in (t.coordinate_start, t.velocity_start)
+    )
+    return replace(state, q=state.q[q], v=state.v[v])
 
 
 def _held(system: System, coordinates: Mapping[str, Any]) -> dict[int, jax.Array]:

@@ -16,9 +16,10 @@ from ..constraints import start_error
 from ..formulations import formulation_of
 from ..quantities.bounded import Bounded
 from ..system.frame import Frame
+from ..system.named_frames import placement
 from ..system.shown import some
 from ..system.system import System
-from ..system.validation import check_shape, format_value, nearest
+from ..system.validation import ModelError, check_shape
 from .costs import Cost
 from .problem import Problem
 
@@ -50,12 +51,11 @@ def _check_frames(p: Problem) -> None:
     for term in (*p.running, *p.final):
         is_frame = lambda x: isinstance(x, Frame)  # noqa: E731
         for frame in filter(is_frame, jax.tree.leaves(term, is_leaf=is_frame)):
-            if frame.body is not None and frame.body not in p.system.body_names:
-                near = nearest(str(frame.body), p.system.body_names)
-                raise ValueError(
-                    f"Problem: {term.name} is of a frame on {format_value(frame.body)}, and "
-                    f"{p.system.name} has no body of this name{near}"
-                )
+            if frame.body is not None:
+                try:
+                    p.system.frame(frame.body)
+                except ModelError as error:
+                    raise ValueError(f"Problem: {term.name}: {error}") from None
 
 
 def _check_sizes(p: Problem) -> None:
@@ -260,16 +260,19 @@ def _check_reach(p: Problem, bound: Bounded) -> None:
         frame, goal = quantity.quantity.frame, np.asarray(quantity.goal)
     if frame is None or goal is None or frame.body is None or goal.shape != (3,):
         return
-    t, placement = p.system.topology, np.asarray(p.system.joints.position)
-    length, b = float(np.linalg.norm(np.asarray(frame.position))), t.bodies.index(frame.body)
+    body, inner = placement(p.system, frame, p.system.dtype)
+    if body is None:
+        return
+    t, positions = p.system.topology, np.asarray(p.system.joints.position)
+    length, b = float(np.linalg.norm(inner.translation.to_array())), t.bodies.index(body)
     while b != -1:
         if any(kind != "revolute" for kind in t.kinds[b]) or len(t.kinds[b]) > 1:
             return
         if t.parents[b] == -1:
             break
-        length += float(np.linalg.norm(placement[b]))
+        length += float(np.linalg.norm(positions[b]))
         b = t.parents[b]
-    away = float(np.linalg.norm(goal - placement[b]))
+    away = float(np.linalg.norm(goal - positions[b]))
     if away > length:
         raise ValueError(
             f"Problem: the goal of {bound.name} is out of reach: it is {away:.4g} m from the first "

@@ -21,11 +21,11 @@ from jaxtyping import Array, Float
 
 from ..dynamics import (
     bias_force,
-    body_jacobian,
     body_jacobian_rate,
-    body_poses,
     difference,
+    jacobian,
     mass_matrix,
+    pose,
 )
 from ..forces import passive_force
 from ..groups import se3
@@ -33,7 +33,7 @@ from ..solvers.linear import product
 from ..system.arguments import checked
 from ..system.frame import Frame, as_frame
 from ..system.system import System
-from ..system.validation import ModelError, nearest, real_numbers
+from ..system.validation import ModelError, real_numbers
 
 
 def _gain(value: Any) -> jax.Array | None:
@@ -96,14 +96,12 @@ class OperationalSpaceControl(eqx.Module):
         goal, twist, acceleration = checked(
             system, goal=(goal, (4, 4)), twist=(twist, (6,)), acceleration=(acceleration, (6,))
         )
-        body, frame = self.frame.body, self.frame.pose.to_array().astype(q.dtype)
-        index, into = system.body_names.index(body), se3.Ad(se3.inverse(frame))
-        pose = product(body_poses(system, q)[index], frame)
-        J = product(into, body_jacobian(system, q, index))
-        rate = product(into, product(body_jacobian_rate(system, q, v, index), v))
+        placed = pose(system, q, self.frame)
+        J = jacobian(system, q, self.frame, axes="frame")
+        rate = product(body_jacobian_rate(system, q, v, self.frame), v)
         M = mass_matrix(system, q)
 
-        A = self._wanted(pose, product(J, v), goal, twist, acceleration)
+        A = self._wanted(placed, product(J, v), goal, twist, acceleration)
         solved = jnp.linalg.solve(M, J.T)
         force = jnp.linalg.solve(product(J, solved), A - rate)
         b = self._posture(system, q, v)
@@ -114,10 +112,7 @@ class OperationalSpaceControl(eqx.Module):
 
     def _check(self, system: System) -> None:
         checked(system)
-        what, names = f"{system.name}: OperationalSpaceControl", system.body_names
-        if self.frame.body not in names:
-            near = nearest(str(self.frame.body), names)
-            raise ValueError(f"{what}: no body is named {self.frame.body!r}{near}")
+        what = f"{system.name}: OperationalSpaceControl"
         if system.nv < 6:
             raise ValueError(
                 f"{what} moves a frame in six directions, and there are {system.nv} degrees of "
@@ -126,9 +121,9 @@ class OperationalSpaceControl(eqx.Module):
         if system.constraints:
             raise ValueError(f"{what} knows no constraints; give a machine without closed loops")
 
-    def _wanted(self, pose: Any, V: Any, goal: Any, twist: Any, acceleration: Any) -> jax.Array:
+    def _wanted(self, placed: Any, V: Any, goal: Any, twist: Any, acceleration: Any) -> jax.Array:
         """The acceleration dV/dt (6,) of the frame with which the error decays as promised."""
-        between = product(se3.inverse(pose), goal)
+        between = product(se3.inverse(placed), goal)
         seen = se3.Ad(between)
         e, moving = se3.log(between), product(seen, twist)
         # d between/dt = hat(xi) between

@@ -31,6 +31,7 @@ from .api import inverse_dynamics as inverse_dynamics
 from .api import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from .api import inverse_dynamics_regressor as inverse_dynamics_regressor
 from .api import inverse_mass_matrix as inverse_mass_matrix
+from .api import jacobian as jacobian
 from .api import kinetic_energy_regressor as kinetic_energy_regressor
 from .api import mass_factorisation as mass_factorisation
 from .api import mass_matrix as mass_matrix
@@ -39,6 +40,7 @@ from .api import mass_solve as mass_solve
 from .api import momentum as momentum
 from .api import momentum_regressor as momentum_regressor
 from .api import operational_space as operational_space
+from .api import pose as pose
 from .api import potential_energy_regressor as potential_energy_regressor
 from .api import spatial_jacobian as spatial_jacobian
 from .api import spatial_jacobian_rate as spatial_jacobian_rate

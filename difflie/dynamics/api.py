@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +21,15 @@ from numpy.typing import ArrayLike
 from ..system.arguments import check_independent, checked
 from ..system.frame import Frame, as_frame
 from ..system.kinematic_tree import Tree
+from ..system.named_frames import placement
 from ..system.system import System
-from ..system.validation import ModelError, nearest
+from ..system.validation import ModelError, format_value
 from . import centroidal, coriolis, derivatives, energy, forward, jacobians, kinematics, regressor
 from .closed_form import ClosedForm, closed
 from .crba import crba
 from .factorisation import Factorisation, factorised
 from .identifiable import BaseParameters, independent_columns, sampled_regressor
+from .kinematics import Place
 from .operational_space import OperationalSpace, of_frame
 from .rnea import rnea
 
@@ -40,8 +42,9 @@ compiled: Callable[..., Callable[..., Any]] = functools.cache(jax.jit)
 def evaluated(algorithm: Callable[..., Any], system: System, **arguments: Any) -> Any:
     """The result of algorithm(tree, *arguments), compiled; each argument is checked by its name.
 
-    q (nq,); body, a name or an index; wrench (nb, 6) and frames (nv, 4, 4), which may be None; all
-    others (nv,). Raises ValueError and TypeError as `checked` does.
+    q (nq,); body, a name or an index; place, that of a frame, see `placed`; wrench (nb, 6) and
+    frames (nv, 4, 4), which may be None; all others (nv,). Raises ValueError and TypeError as
+    `checked` does.
     """
     checked(system)
     shapes = {
@@ -53,6 +56,8 @@ def evaluated(algorithm: Callable[..., Any], system: System, **arguments: Any) -
     for name, value in arguments.items():
         if name == "body":
             values.append(body_index(system, value))
+        elif name == "place":
+            values.append(placed(system, value))
         elif value is None and name in ("wrench", "frames"):
             values.append(None)
         else:
@@ -68,18 +73,37 @@ def body_index(system: System, body: Index) -> int | jax.Array:
     names = system.body_names
     if isinstance(body, str):
         if body not in names:
-            near, joints = nearest(body, names), system.topology.joints
-            if body in joints:
-                near = f"; the joint of that name moves {names[joints.index(body)]!r}"
-            raise ValueError(f"{system.name}: no body is named {body!r}{near}")
+            on = system.frame(body)
+            raise ValueError(f"{system.name}: {body!r} is a frame on {on}; name a body")
         return names.index(body)
     return body if isinstance(body, Tracer) else range(len(names))[body]
 
 
+def placed(system: System, frame: Index | Frame) -> Place:
+    """The place of a frame: a `Frame`, or the name or index of a body, or the name of a frame.
+
+    Traced indices pass through. Raises `ModelError` for an unknown name, and for a frame on the
+    world.
+    """
+    if not isinstance(frame, str | Frame):
+        return Place(body_index(system, frame))
+    if isinstance(frame, str) and frame in system.body_names:
+        return Place(system.body_names.index(frame))
+    body, inner = placement(system, frame, system.dtype)
+    if body is None:
+        on_world = f"{format_value(frame)} is on the world; " if isinstance(frame, str) else ""
+        raise ModelError(
+            f"{system.name}: {on_world}the world does not move; give a frame on a body"
+        )
+    return Place(system.body_names.index(body), inner)
+
+
 def bare_tree(system: System) -> Tree:
     """The `Tree` of bodies and joints alone; what is attached to them causes no new compilation."""
-    if system.couplings or system.constraints or system.actuators or system.sensors:
-        system = replace(system, couplings=(), constraints=(), actuators=(), sensors=())
+    bare: dict[str, Any] = {"couplings": (), "constraints": (), "actuators": ()}
+    bare |= {"sensors": (), "frames": {}, "states": {}}
+    if any(getattr(system, name) for name in bare):
+        system = replace(system, **bare)
     return Tree.of(system)
 
 
@@ -109,32 +133,33 @@ def body_twists(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "nb 
     return evaluated(kinematics.body_twist_components, system, q=q, v=v).to_array()
 
 
-def body_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 nv"]:
+def body_jacobian(system: System, q: ArrayLike, body: Index | Frame) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) at q (nq,) of a body: J v is its body-fixed twist.
 
     J v is the angular velocity (rad/s), then the velocity of the body's origin (m/s), both in body
-    axes. body: its name or index; `jax.vmap` over indices takes all bodies at once. Raises
-    ValueError for an unknown name.
+    axes. body: its name or index; `jax.vmap` over indices takes all bodies at once. Also the name
+    of a frame, or a `Frame` on a body: then axes and origin are those of the frame. Raises
+    ValueError for an unknown name, and for a frame on the world.
 
     >>> arm = dl.from_dh([(0.7, 0, 0, 0)], convention="standard", mass=[1.0], tool=np.eye(4))
     >>> jacobian = dl.body_jacobian(arm, [0.3], "tool")
     >>> print(jacobian[[2, 4], 0].round(3))  # about z in rad/s, along the tool's y in m/s
     [1.  0.7]
     """
-    return evaluated(jacobians.body_columns, system, q=q, body=body)
+    return evaluated(jacobians.body_columns, system, q=q, place=body)
 
 
-def spatial_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 nv"]:
+def spatial_jacobian(system: System, q: ArrayLike, body: Index | Frame) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the world origin.
 
     J v is the angular velocity (rad/s) and the velocity (m/s) of the body-fixed point that is at
     the world origin at this moment. q (nq,); body as of `body_jacobian`. "Spatial" as in Murray, Li
     and Sastry 1994.
     """
-    return evaluated(jacobians.spatial_columns, system, q=q, body=body)
+    return evaluated(jacobians.spatial_columns, system, q=q, place=body)
 
 
-def geometric_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 nv"]:
+def geometric_jacobian(system: System, q: ArrayLike, body: Index | Frame) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the body's origin.
 
     J v is the angular velocity (rad/s) and the velocity of the body's origin (m/s), both in world
@@ -145,39 +170,88 @@ def geometric_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array
     >>> print(jacobian[[2, 3], 0].round(3))  # about z in rad/s, along the world's x in m/s
     [ 1.  -0.7]
     """
-    return evaluated(jacobians.geometric_columns, system, q=q, body=body)
+    return evaluated(jacobians.geometric_columns, system, q=q, place=body)
 
 
 def body_jacobian_rate(
-    system: System, q: ArrayLike, v: ArrayLike, body: Index
+    system: System, q: ArrayLike, v: ArrayLike, body: Index | Frame
 ) -> Float[Array, "6 nv"]:
     """The time derivative J' (6, nv) of `body_jacobian`, at q (nq,), v (nv,), per s.
 
     The time derivative of the body-fixed twist is J a + J' v, in rad/s^2 and m/s^2.
     """
-    return evaluated(jacobians.body_column_rates, system, q=q, v=v, body=body)
+    return evaluated(jacobians.body_column_rates, system, q=q, v=v, place=body)
 
 
 def spatial_jacobian_rate(
-    system: System, q: ArrayLike, v: ArrayLike, body: Index
+    system: System, q: ArrayLike, v: ArrayLike, body: Index | Frame
 ) -> Float[Array, "6 nv"]:
     """The time derivative J' (6, nv) of `spatial_jacobian`, at q (nq,), v (nv,), per s.
 
     The body's spatial acceleration in world axes, at the world origin, is J a + J' v, in rad/s^2
     and m/s^2.
     """
-    return evaluated(jacobians.spatial_column_rates, system, q=q, v=v, body=body)
+    return evaluated(jacobians.spatial_column_rates, system, q=q, v=v, place=body)
 
 
 def geometric_jacobian_rate(
-    system: System, q: ArrayLike, v: ArrayLike, body: Index
+    system: System, q: ArrayLike, v: ArrayLike, body: Index | Frame
 ) -> Float[Array, "6 nv"]:
     """The time derivative J' (6, nv) of `geometric_jacobian`, at q (nq,), v (nv,), per s.
 
     J a + J' v is the angular acceleration (rad/s^2) and the acceleration of the body's origin
     (m/s^2), both in world coordinates.
     """
-    return evaluated(jacobians.geometric_column_rates, system, q=q, v=v, body=body)
+    return evaluated(jacobians.geometric_column_rates, system, q=q, v=v, place=body)
+
+
+def pose(system: System, q: ArrayLike, frame: Index | Frame) -> Float[Array, "4 4"]:
+    """The pose (4, 4) of a frame in the world at q (nq,): [[R, p], [0, 1]].
+
+    R (3, 3) takes the frame's axes to those of the world, and p (3,) in m is its origin. frame: the
+    name of a body or of one of `System.frames`, a `Frame`, or the index of a body. `jax.vmap` over
+    q takes many configurations at once. Raises ValueError for an unknown name, with the nearest
+    one.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(), mass=1.0, com=(0.5, 0, 0))
+    >>> rod = dl.chain([rod], frames={"tip": dl.Frame("rod", position=(1, 0, 0))})
+    >>> turns = np.array([[0.0], [np.pi / 2]])
+    >>> print(jax.vmap(lambda q: dl.pose(rod, q, "tip"))(turns)[:, :3, 3].round(3))
+    [[1. 0. 0.]
+     [0. 1. 0.]]
+    """
+    if isinstance(frame, str | Frame):
+        body, inner = placement(system, frame, system.dtype)
+        if body is None:
+            checked(system, q=(q, (system.nq,)))
+            return inner.to_array()
+    return evaluated(kinematics.frame_world_pose, system, q=q, place=frame).to_array()
+
+
+def jacobian(
+    system: System,
+    q: ArrayLike,
+    frame: Index | Frame,
+    axes: Literal["world", "frame"] = "world",
+) -> Float[Array, "6 nv"]:
+    """The Jacobian (6, nv) of a frame at q (nq,), at the frame's origin, angular rows first.
+
+    J v is the angular velocity of the frame in rad/s (3 rows), then the velocity of its origin in
+    m/s (3 rows), both in the axes of the world, or with axes="frame" in the frame's own. frame: as
+    of `pose`, on a body. MuJoCo's mj_jacSite has the rows of "world" as two matrices, the linear
+    one first; Pinocchio's getFrameJacobian has the linear rows first, of "world" as
+    LOCAL_WORLD_ALIGNED, of "frame" as LOCAL. Raises ValueError for an unknown name, with the
+    nearest one, and for a frame on the world.
+
+    >>> rod = dl.Body(name="rod", joint=dl.Revolute(), mass=1.0, com=(0.5, 0, 0))
+    >>> rod = dl.chain([rod], frames={"tip": dl.Frame("rod", position=(1, 0, 0))})
+    >>> print(dl.jacobian(rod, [np.pi / 2], "tip")[[2, 3], 0].round(3))  # rad/s, m/s for 1 rad/s
+    [ 1. -1.]
+    """
+    if axes not in ("world", "frame"):
+        raise ValueError(f"jacobian: axes is {format_value(axes)}; it must be 'world' or 'frame'")
+    columns = jacobians.body_columns if axes == "frame" else jacobians.geometric_columns
+    return evaluated(columns, system, q=q, place=frame)
 
 
 def integrate(system: System, q: ArrayLike, dv: ArrayLike) -> Float[Array, " nq"]:
@@ -364,12 +438,7 @@ def operational_space(
     """
     checked(system)
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    frame = as_frame(frame)
-    if frame.body is None:
-        raise ModelError(f"{system.name}: the world does not move; give a frame on a body")
-    pose = jax.tree.map(lambda a: a.astype(q.dtype), frame).pose
-    body = body_index(system, frame.body)
-    return compiled(of_frame)(bare_tree(system), q, v, body, pose)
+    return compiled(of_frame)(bare_tree(system), q, v, placed(system, as_frame(frame)))
 
 
 def closed_form(

@@ -1,7 +1,7 @@
-"""Jacobians of the bodies and their derivatives with respect to time.
+"""Jacobians of frames on bodies and their derivatives with respect to time.
 
 Column j of a Jacobian is the screw S_j of dof j, for the dofs between the world and the body (Park
-1994; Murray, Li, Sastry 1994, section 3.4). With V the twist of the body, r its origin and T its
+1994; Murray, Li, Sastry 1994, section 3.4). With V the twist of the frame, r its origin and T its
 pose, in a frame fixed in the world,
 
     body        Ad_T^-1 S,          d/dt:  Ad_T^-1 (dS/dt - V x S)
@@ -21,72 +21,71 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
-from .kinematics import world_frame
+from .kinematics import Index, Place, world_frame
 from .screws import Screws, generalised_columns, screws
 
-Index = jax.Array | int
 
-
-def body_columns(tree: Tree, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
-    """The Jacobian (6, nv) of the body-fixed twist."""
+def body_columns(tree: Tree, q: Float[Array, " nq"], place: Place) -> Float[Array, "6 nv"]:
+    """The Jacobian (6, nv) of the twist in the frame's own axes, at its origin."""
     s = screws(tree, q)
-    return _columns(tree, body, _pose(tree, s, body).inverse_motion(s.axes))
+    return _columns(tree, place.body, _pose(tree, s, place).inverse_motion(s.axes))
 
 
-def spatial_columns(tree: Tree, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
+def spatial_columns(tree: Tree, q: Float[Array, " nq"], place: Place) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) of the twist in world axes, at the world origin."""
     s = screws(tree, q)
-    return _columns(tree, body, _moved(s.axes, -s.origin))
+    return _columns(tree, place.body, _moved(s.axes, -s.origin))
 
 
-def geometric_columns(tree: Tree, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
-    """The Jacobian (6, nv) of the twist in world axes, at the body's origin."""
+def geometric_columns(tree: Tree, q: Float[Array, " nq"], place: Place) -> Float[Array, "6 nv"]:
+    """The Jacobian (6, nv) of the twist in world axes, at the frame's origin."""
     s = screws(tree, q)
-    return _columns(tree, body, _moved(s.axes, _pose(tree, s, body).translation))
+    return _columns(tree, place.body, _moved(s.axes, _pose(tree, s, place).translation))
 
 
 def body_column_rates(
-    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], place: Place
 ) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `body_columns` along the velocity v (nv,)."""
-    s, change, twist = _moving(tree, q, v, body)
+    s, change, twist = _moving(tree, q, v, place)
     relative = change + twist.cross(s.axes) * -1
-    return _columns(tree, body, _pose(tree, s, body).inverse_motion(relative))
+    return _columns(tree, place.body, _pose(tree, s, place).inverse_motion(relative))
 
 
 def spatial_column_rates(
-    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], place: Place
 ) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `spatial_columns` along the velocity v (nv,)."""
-    s, change, _ = _moving(tree, q, v, body)
-    return _columns(tree, body, _moved(change, -s.origin))
+    s, change, _ = _moving(tree, q, v, place)
+    return _columns(tree, place.body, _moved(change, -s.origin))
 
 
 def geometric_column_rates(
-    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], place: Place
 ) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `geometric_columns` along the velocity v (nv,)."""
-    s, change, twist = _moving(tree, q, v, body)
-    point = _pose(tree, s, body).translation
+    s, change, twist = _moving(tree, q, v, place)
+    point = _pose(tree, s, place).translation
     moved = _moved(change, point)
     by_point = s.axes.angular.cross(_moved(twist, point).linear)
-    return _columns(tree, body, Motion(moved.angular, moved.linear + by_point))
+    return _columns(tree, place.body, Motion(moved.angular, moved.linear + by_point))
 
 
 def _moving(
-    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], place: Place
 ) -> tuple[Screws, Motion, Motion]:
     """The screws, their derivatives, and the twist of the body."""
     s = screws(tree, q)
     rates = tree.rates(v)
     twists = s.twists(rates)
-    return s, s.changes(twists, rates), _of_dof(tree, twists, tree.zero_twist, body)
+    return s, s.changes(twists, rates), _of_dof(tree, twists, tree.zero_twist, place.body)
 
 
-def _pose(tree: Tree, s: Screws, body: Index) -> Transform:
-    """The pose of the body in the frame of its tree."""
-    base = _of_dof(tree, s.poses, world_frame(s.origin.x.dtype), body)
-    return base @ jax.tree.map(lambda a: a[body], tree.offset)
+def _pose(tree: Tree, s: Screws, place: Place) -> Transform:
+    """The pose of the frame in that of its tree."""
+    base = _of_dof(tree, s.poses, world_frame(s.origin.x.dtype), place.body)
+    on_body = base @ jax.tree.map(lambda a: a[place.body], tree.offset)
+    return on_body if place.inner is None else on_body @ place.inner
 
 
 def _of_dof(tree: Tree, values, world, body: Index):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -10,6 +13,18 @@ from ..groups.components import Matrix, Vector
 from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
 from ..system.traverse import forward_pass
+
+Index = jax.Array | int
+
+
+class Place(NamedTuple):
+    """A frame on a body: the index () of the body, and the frame's pose in that of the body.
+
+    The pose has components (); None is the body's own frame.
+    """
+
+    body: Index
+    inner: Transform | None = None
 
 
 def dof_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
@@ -66,6 +81,12 @@ def dof_motions(
 def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
     """The pose of every body in the world (nb,), at q (nq,)."""
     return tree.body_values(dof_poses(tree, q), world_frame(q.dtype)) @ tree.body_frames
+
+
+def frame_world_pose(tree: Tree, q: Float[Array, " nq"], place: Place) -> Transform:
+    """The pose of a frame on a body in the world, components (), at q (nq,)."""
+    pose = jax.tree.map(lambda a: a[place.body], body_world_poses(tree, q))
+    return pose if place.inner is None else pose @ place.inner
 
 
 def body_twist_components(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:

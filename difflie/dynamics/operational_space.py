@@ -17,10 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
 from .forward import mass_inverse_times
-from .jacobians import Index, body_column_rates, body_columns
+from .jacobians import Place, body_column_rates, body_columns
 from .rnea import rnea
 
 
@@ -40,16 +39,12 @@ class OperationalSpace(NamedTuple):
 
 
 def of_frame(
-    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index, frame: Transform
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], place: Place
 ) -> OperationalSpace:
-    """The dynamics of a frame on a body; frame: its pose in the body's frame, components ()."""
-
-    def in_frame(columns: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
-        return jnp.moveaxis(frame.inverse_motion(Motion.from_array(columns.T)).to_array(), -1, 0)
-
+    """The dynamics of a frame on a body."""
     zero = jnp.zeros_like(v)
-    J = in_frame(body_columns(tree, q, body))
-    rate = in_frame(body_column_rates(tree, q, v, body)) @ v
+    J = body_columns(tree, q, place)
+    rate = body_column_rates(tree, q, v, place) @ v
     gravity = rnea(tree, q, zero, zero)
     coriolis = rnea(tree, q, v, zero) - gravity
     solved = jax.vmap(lambda force: mass_inverse_times(tree, q, force))(J)

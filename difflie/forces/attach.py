@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..system.system import System
 from ..system.validation import ModelError, described
-from .actuators import Actuator
+from .actuators import Actuator, Axis
 from .at_joint import JointCoupling
 from .coupling import Coupling
 from .internal_states import filled
 from .names_of_couplings import coupling_names, name_faults
+from .path import on_bodies
 
 
 def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:
@@ -30,6 +32,10 @@ def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> S
     "balancer/stiffness" beside "couplings/0/stiffness". With one actuator or more the control has
     one entry for each, in the order of `system.actuator_names`, and no others. To remove them:
     `dataclasses.replace(system, couplings=(), actuators=())`.
+
+    Where a path or an axis names one of `System.frames`, its points and directions are in that
+    frame. They are put on the frame's body, as numbers: a frame that changes later does not move
+    them.
 
     Raises `ModelError` for faults of numbers, path and law (the method `problems` of a class), and
     for a part that does not fit the system (`incompatibilities`): an unknown body or joint (with
@@ -70,8 +76,23 @@ def _attached(system: System, coupling: Coupling | JointCoupling | Actuator) -> 
     faults = coupling.incompatibilities(system, there) or _name_faults(system, coupling)
     for fault in faults or coupling.problems():
         raise ModelError(f"{system.name}: {group[:-1]} {len(there)}, {coupling}: {fault}")
-    added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), filled(coupling))
+    placed = _on_bodies(system, filled(coupling))
+    added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), placed)
     return replace(system, **{group: (*there, added)})
+
+
+def _on_bodies(system: System, part: Any) -> Any:
+    """The same coupling or actuator, with what was given in named frames on their bodies."""
+    axis = part.axis if isinstance(part, Actuator) else None
+    path = part.path if isinstance(part, Coupling) else axis and axis.path
+    if path is None or all(name in (None, *system.body_names) for name in path.bodies):
+        return part
+    path = replace(path, points=jnp.asarray(path.points, system.dtype))
+    moved, rotations = on_bodies(system, path)
+    if isinstance(part, Coupling):
+        return part.on_bodies(moved, rotations)
+    turned = Axis(moved.bodies[0], moved.points[0], rotations[0] @ axis.direction)
+    return replace(part, axis=turned, name=part.label)
 
 
 def _name_faults(system: System, part: Coupling | JointCoupling | Actuator) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -55,6 +56,11 @@ class Bushing(Coupling):
     second_rotation: jax.Array = eqx.field(
         converter=number(unit="rad", shape=(3,), kind="rotation"), default=(0, 0, 0), kw_only=True
     )
+
+    def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> Bushing:
+        own = self.first_rotation, self.second_rotation
+        turned = [so3.log(R @ so3.exp(r)) for R, r in zip(rotations, own, strict=True)]
+        return replace(self, path=path, first_rotation=turned[0], second_rotation=turned[1])
 
     def energy(self, frames: Transform) -> Float[Array, ""]:
         """U () in J with the points at these frames (2,) in the world."""
@@ -142,6 +148,9 @@ class TorsionalSpring(Coupling):
     damping: jax.Array = eqx.field(
         converter=number(unit="N m s/rad", nonnegative=True), default=0.0, kw_only=True
     )
+
+    def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> TorsionalSpring:
+        return replace(self, path=path, axis=rotations[0] @ self.axis)
 
     def energy(self, frames: Transform) -> Float[Array, ""]:
         """U () in J with the points at these frames (2,) in the world."""

@@ -14,6 +14,7 @@ discontinuous, and zero at zero slip.
 from __future__ import annotations
 
 import abc
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -107,6 +108,9 @@ class PlaneContact(Contact):
     radius: jax.Array = eqx.field(
         converter=number(unit="m", nonnegative=True), default=0.0, kw_only=True
     )
+
+    def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> PlaneContact:
+        return replace(self, path=path, normal=rotations[0] @ self.normal)
 
     def meeting(self, frames: Transform) -> Meeting:
         plane, others = _divided(frames)

@@ -30,9 +30,9 @@ from ..system.fields import number_faults
 from ..system.protocols import ForceElement
 from ..system.system import System
 from ..system.user_functions import called
-from ..system.validation import format_value, nearest
+from ..system.validation import format_value
 from .names_of_couplings import Named, title
-from .path import Path
+from .path import Path, unknown_frames
 
 # The fewest and the most points of a path.
 _POINTS = {
@@ -63,12 +63,16 @@ class Coupling(Named):
 
     def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
         """Why it cannot be attached to a system beside the couplings there; empty if it can."""
-        names = system.body_names
-        return [
-            f"no body is named {name!r}{nearest(name, names)}"
-            for name in self.path.bodies
-            if name is not None and name not in names
-        ]
+        return unknown_frames(system, self.path.bodies)
+
+    def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> Coupling:
+        """The same coupling on another path, whose points stood in other frames before.
+
+        rotations (n, 3, 3): of those frames in the bodies of the path. `attach` calls this where a
+        path names frames of the system; a subclass with directions in the frames of its points
+        turns these.
+        """
+        return eqx.tree_at(lambda coupling: coupling.path, self, path)
 
     def _wrong_path(self) -> list[str]:
         count, points = len(self.path.bodies), self.path.points

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..system.fields import number
+from ..system.named_frames import placement
+from ..system.system import System
 from ..system.validation import ModelError
 
 
@@ -26,6 +28,30 @@ class Path(eqx.Module):
 
     def __str__(self) -> str:
         return " - ".join("the world" if b is None else repr(b) for b in self.bodies)
+
+
+def on_bodies(system: System, path: Path) -> tuple[Path, Float[Array, "n 3 3"]]:
+    """The same path through bodies, and the rotations (n, 3, 3) of its frames in these.
+
+    Points that were given in named frames of the system are given in their bodies' frames. Raises
+    `ModelError` for an unknown body, with the nearest name.
+    """
+    placed = [placement(system, name, path.points.dtype) for name in path.bodies]
+    turns = jnp.stack([pose.rotation.to_array() for _, pose in placed])
+    origins = jnp.stack([pose.translation.to_array() for _, pose in placed])
+    points = origins + (turns @ path.points[:, :, None])[:, :, 0]
+    return Path(points, tuple(body for body, _ in placed)), turns
+
+
+def unknown_frames(system: System, names: Sequence[str | None]) -> list[str]:
+    """The faults of names that no body and no frame of the system has, with the nearest ones."""
+    faults = []
+    for name in filter(None, names):
+        try:
+            system.frame(name)
+        except ModelError as error:
+            faults.append(str(error).removeprefix(f"{system.name}: "))
+    return faults
 
 
 def as_path(given: Path | Sequence[tuple[str | None, Any]]) -> Path:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Transform
@@ -42,6 +44,9 @@ class FollowerForce(PointCoupling):
 
     path: Path = eqx.field(converter=as_path)
     force: jax.Array = eqx.field(converter=number(unit="N", shape=(3,)))
+
+    def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> FollowerForce:
+        return replace(self, path=path, force=rotations[0] @ self.force)
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         return frames.rotation @ Vector.from_array(self.force[None])

@@ -5,7 +5,9 @@
     base = "fixed"                    steps = 2000             # or duration = 2.0, in s
     gravity = [0.0, 0.0, -9.81]       method = "RKMK4"
     locked = {finger = 0.02}          save_every = 10
+    frames.tcp = {body = "hand", position = [0.0, 0.0, 0.1]}   # m; axis or rotation (rad)
     [initial]
+    state = "home"                    # a keyframe of the file, with its command; or
     q = [0.0, ...]                    [control]
     v = [0.0, ...]                    effort = [0.0, ...]      # N m or N, held
                                       stiffness = [...]        # towards the target
@@ -59,6 +61,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from ..constraints import Constraint
 from ..system.durations import step_count
 from ..system.fields import number
+from ..system.frame import Frame
 from ..system.validation import format_value
 from . import examples
 from .couplings import OWN, TABLES, Force, constraints_of, couplings_of
@@ -100,7 +103,8 @@ class SystemTable:
     """[system]: a robot file, relative to the configuration; "package:NAME" is a shipped one.
 
     base, gravity (3,) in m/s^2 and loops, also a relative path, as in `difflie.load`. locked:
-    joints that are held at coordinates in rad or m, as by `difflie.lock`.
+    joints that are held at coordinates in rad or m, as by `difflie.lock`. frames: named frames on
+    bodies, as of `System.with_frames`, in tables [system.frames.NAME].
     """
 
     file: str
@@ -108,6 +112,7 @@ class SystemTable:
     gravity: Annotated[list[float], number(unit="m/s^2", shape=(3,))] | None = None
     loops: str | None = None
     locked: dict[str, Annotated[float, number(unit="rad or m")]] = field(default_factory=dict)
+    frames: dict[str, Frame] = field(default_factory=dict)
     conditions = (_is_there,)
 
     def places(self, folders: Sequence[Path]) -> list[Path]:
@@ -130,13 +135,16 @@ class SystemTable:
 class InitialTable:
     """[initial]: q (nq,) and v (nv,) as a whole, or single joints by name.
 
-    joints: coordinates in rad or m, rates in rad/s or m/s; all others are zero.
+    state: a named state of the system, such as a keyframe of its file, in which what follows is
+    changed. joints: coordinates in rad or m, rates in rad/s or m/s; all others are zero, or as in
+    the state.
     """
 
     q: list[float] | None = None
     v: list[float] | None = None
     joints: dict[str, Annotated[float, number(unit="rad or m")]] = field(default_factory=dict)
     rates: dict[str, Annotated[float, number(unit="rad/s or m/s")]] = field(default_factory=dict)
+    state: str | None = None
 
 
 def _keeps_rows(given_steps: int | None, save_every: int) -> Iterator[str]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..constraints import assemble, lock
 from ..integrators import Method, by_name
 from ..system.arguments import checked, on_manifold
+from ..system.named_states import NamedState
 from ..system.system import System
 from ..system.validation import format_value, nearest
 from . import load
@@ -43,6 +44,8 @@ def load_system(config: MachineFile) -> System:
     assert table is not None
     loops = table.loops_file(config.path.parent)
     system = load(config.robot, base=table.base, gravity=table.gravity, loops=loops)
+    with located(f"{config.path}: system.frames: "):
+        system = system.with_frames(table.frames) if table.frames else system
     if table.locked:
         with located(f"{config.path}: system.locked: "):
             system = lock(system, table.locked)
@@ -76,12 +79,14 @@ def start_of(config: MotionFile, where: str, method: str) -> Start:
 def state_of(system: System, table: InitialTable, where: str) -> tuple[Any, Any]:
     """The state (q (nq,), v (nv,)) that a table gives as a whole, or for single joints by name.
 
-    All other joints are at zero and at rest. Raises `ConfigError`, which begins with the place
-    `where`, for a wrong size, an unknown joint (with the nearest one), and values not finite.
+    All other joints are as in the named state of the table, or at zero and at rest. Raises
+    `ConfigError`, which begins with the place `where`, for a wrong size, an unknown joint or state
+    (with the nearest one), and values not finite.
     """
-    t = system.topology
-    q = numbers_of(f"{where}.q", table.q, system.nq, np.asarray(system.neutral()))
-    v = numbers_of(f"{where}.v", table.v, system.nv)
+    t, named = system.topology, named_state(system, table, where)
+    begun = (system.neutral(), 0.0) if named is None else named[:2]
+    q = numbers_of(f"{where}.q", table.q, system.nq, np.asarray(begun[0]))
+    v = numbers_of(f"{where}.v", table.v, system.nv, np.asarray(begun[1]))
     for key, values, vector, starts in (
         ("joints", table.joints, q, t.coordinate_start),
         ("rates", table.rates, v, t.velocity_start),
@@ -107,6 +112,12 @@ def state_of(system: System, table: InitialTable, where: str) -> tuple[Any, Any]
     with located(f"{where}.q: "):
         q, v = checked(system, q=(q.tolist(), q.shape), v=(v.tolist(), v.shape))
     return q, v
+
+
+def named_state(system: System, table: InitialTable, where: str) -> NamedState | None:
+    """The state that a table names; None if it names none. Raises as `state_of`."""
+    with located(f"{where}.state: "):
+        return None if table.state is None else system.state(table.state)
 
 
 def numbers_of(where: str, given: Sequence[float] | None, size: int, default: Any = 0.0) -> NDArray:
@@ -151,9 +162,11 @@ class JointControl(eqx.Module):
 
 
 def control_of(
-    table: ControlTable, system: System, path: Path
+    table: ControlTable, system: System, path: Path, initial: InitialTable
 ) -> HeldCommand | JointControl | None:
     """The control of a table in the file at a path; None if it has none.
+
+    Without a command it is that of the named state of `initial`, where this has one.
 
     Raises `ConfigError` for keys that do not suit the system, and numbers of a wrong size.
     """
@@ -166,6 +179,9 @@ def control_of(
     def numbers(name: str, size: int) -> np.ndarray:
         return numbers_of(f"{path}: control.{name}", getattr(table, name), size)
 
+    begun = named_state(system, initial, f"{path}: initial")
+    if system.actuators and table.command is None and begun and begun.command is not None:
+        return HeldCommand(begun.command)
     if system.actuators:
         return HeldCommand(jnp.asarray(numbers("command", system.nu), system.dtype))
     effort, stiffness, damping, target = (

@@ -79,6 +79,21 @@ class Inline(Kind):
             return self.made(found) if len(faults) == before else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class InlineEntries(Inline):
+    """A table with names of the user's as keys, and an inner table for each."""
+
+    def inside(self, value: Any, where: str, faults: Faults) -> dict[str, Any]:
+        found = {}
+        for name, inner in value.items():
+            place = f"{where}.{format_value(name)[1:-1]}"
+            if isinstance(inner, dict):
+                found[name] = super().inside(inner, place, faults)
+            else:
+                faults.add(f"{place} is {format_value(inner)}; it must be {self.one}")
+        return found
+
+
 @dataclass(frozen=True)
 class Key:
     """A key of a table: its field, whether it is required, and its kind of value."""
@@ -140,17 +155,23 @@ def value_kind(cls: type, f: dataclasses.Field) -> Kind | None:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         hint, *others = (h for h in typing.get_args(hint) if h is not types.NoneType)
         hint = None if others else hint
+    named = typing.get_origin(hint) is dict
+    hint = typing.get_args(hint)[1] if named else hint
     hint, made = STANDS_FOR.get(converter, STANDS_FOR.get(hint, (hint, lambda read: read)))
     many = typing.get_origin(hint) in (list, tuple)
     cls = typing.get_args(hint)[0] if many else hint
-    return _inline(cls, many, made) if describable(cls) else None
+    return (
+        _inline(cls, many, made, InlineEntries if named else Inline) if describable(cls) else None
+    )
 
 
-def _inline(cls: type, many: bool, made: Callable[[Any], Any]) -> Inline:
+def _inline(
+    cls: type, many: bool, made: Callable[[Any], Any], inline: type[Inline] = Inline
+) -> Inline:
     words = f"{{{', '.join(f'{name} = ...' for name in keys_of(cls))}}}"
     kind = Kind(f"a table {words}", f"tables {words}", lambda v: isinstance(v, dict))
     kind = list_of(kind) if many else kind
-    return Inline(kind.one, kind.many, kind.fits, cls=cls, made=made)
+    return inline(kind.one, kind.many, kind.fits, cls=cls, made=made)
 
 
 def read(cls: type, given: dict[str, Any], where: str, faults: Faults, title: str = "") -> Any:

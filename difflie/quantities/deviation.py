@@ -61,8 +61,8 @@ def as_pose(goal: ArrayLike | Frame) -> ArrayLike:
 class PoseDeviation(Quantity):
     """log(goal^-1 T) (6,), with T the pose of a frame in the world: in rad, then in m.
 
-    frame: a `Frame`, or the name of a body for its own frame. goal (4, 4): a pose in the world. The
-    norm does not depend on the choice of the world frame.
+    frame: a `Frame`, or the name of a body or of a named frame. goal (4, 4): a pose in the world.
+    The norm does not depend on the choice of the world frame.
     """
 
     frame: Frame = eqx.field(converter=as_frame)

@@ -14,8 +14,8 @@ from ..groups import so3
 from ..spatial import Transform
 from ..system.frame import Frame, as_frame
 from ..system.kinematic_tree import Tree
+from ..system.named_frames import placement
 from ..system.system import System
-from ..system.validation import ModelError, format_value, nearest
 from .quantity import Labels, Quantity, joined, xyz
 
 
@@ -24,34 +24,22 @@ def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Trans
 
     Raises `ModelError` for a frame on an unknown body, with the nearest name.
     """
-    check_frames(system, *frames)
+    where = [placement(system, frame, q.dtype) for frame in frames]
     poses = body_world_poses(Tree.of(system), q)
 
-    def place(frame: Frame) -> Transform:
-        inner = jax.tree.map(lambda a: a.astype(q.dtype), frame).pose
-        if frame.body is None:
+    def place(body: str | None, inner: Transform) -> Transform:
+        if body is None:
             return inner
-        b = system.body_names.index(frame.body)
+        b = system.body_names.index(body)
         return jax.tree.map(lambda a: a[b], poses) @ inner
 
-    return [place(frame) for frame in frames]
-
-
-def check_frames(system: System, *frames: Frame) -> None:
-    """Raises `ModelError` for a frame on an unknown body, with the nearest name."""
-    for frame in frames:
-        if frame.body is not None and frame.body not in system.body_names:
-            near = nearest(str(frame.body), system.body_names)
-            raise ModelError(
-                f"{system.name}: a frame to measure is on {format_value(frame.body)}, and no body "
-                f"has this name{near}"
-            )
+    return [place(*each) for each in where]
 
 
 class Origin(Quantity):
     """The position (3,), in m, of the origin of a frame.
 
-    frame, reference: a `Frame`, or the name of a body for its own frame. The position is in the
+    frame, reference: a `Frame`, or the name of a body or of a named frame. The position is in the
     reference frame, by default the world; that of a camera may be unknown.
     """
 
@@ -97,7 +85,7 @@ class Point(Origin):
 class Pose(Quantity):
     """The pose (6,) of a frame: its rotation vector in rad, then its origin in m.
 
-    frame, reference: a `Frame`, or the name of a body for its own frame. Both parts are in the
+    frame, reference: a `Frame`, or the name of a body or of a named frame. Both parts are in the
     reference frame, by default the world; with the target as reference they are the tracking error.
     The rotation vector has a length of at most pi. Its derivatives are finite everywhere, also at
     zero; at pi, where two vectors stand for the same rotation, they are those of the one returned.
@@ -138,7 +126,7 @@ class Pose(Quantity):
 class Distance(Quantity):
     """The distance in m, a scalar, between the origins of two frames.
 
-    first, second: a `Frame`, or the name of a body for its own frame. Where the origins coincide
+    first, second: a `Frame`, or the name of a body or of a named frame. Where the origins coincide
     the derivative is zero, the subgradient of least norm.
     """
 

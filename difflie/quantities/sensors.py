@@ -27,10 +27,10 @@ from ..spatial import Force, Inertia, Motion, Symmetric
 from ..system.fields import number
 from ..system.frame import Frame, as_frame
 from ..system.kinematic_tree import Tree
+from ..system.named_frames import placement
 from ..system.system import System
 from ..system.validation import ModelError, format_value, nearest
 from .effort import Effort, check_known
-from .frames import check_frames
 from .quantity import Labels, Quantity, xyz
 
 
@@ -92,8 +92,8 @@ class Accelerometer(AccelerationQuantity):
 
         R^T (d^2p/dt^2 - g),    (R, p) the pose of the frame in the world
 
-    At rest it is the upward reaction to gravity. frame: a `Frame`, or the name of a body for its
-    own frame.
+    At rest it is the upward reaction to gravity. frame: a `Frame`, or the name of a body or of
+    a named frame.
     """
 
     frame: Frame = eqx.field(converter=as_frame)
@@ -125,7 +125,7 @@ class Accelerometer(AccelerationQuantity):
 class Gyroscope(Quantity):
     """The angular velocity (3,) of a frame in the world, in that frame, in rad/s.
 
-    frame: a `Frame`, or the name of a body for its own frame; its position has no effect.
+    frame: a `Frame`, or the name of a body or of a named frame; its position has no effect.
     """
 
     frame: Frame = eqx.field(converter=as_frame)
@@ -152,11 +152,10 @@ class Gyroscope(Quantity):
 
 def _of_frame(system: System, frame: Frame, bodies: Motion, world: Motion) -> Motion:
     """The motion of a frame, in its axes, from those of all bodies (nb,) and of the world."""
-    check_frames(system, frame)
-    inner = jax.tree.map(lambda a: a.astype(bodies.linear.x.dtype), frame).pose
-    if frame.body is None:
+    body, inner = placement(system, frame, bodies.linear.x.dtype)
+    if body is None:
         return inner.inverse_motion(world)
-    b = system.body_names.index(frame.body)
+    b = system.body_names.index(body)
     return inner.inverse_motion(jax.tree.map(lambda a: a[b], bodies))
 
 

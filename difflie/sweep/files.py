@@ -300,7 +300,7 @@ def function_of(config: SweepFile) -> Any:
         steps=table.given_steps,
         duration=table.duration,
         method=method,
-        control=control_of(config.control, system, config.path),
+        control=control_of(config.control, system, config.path, config.initial),
         relative=tuple(t.path for t in config.vary if t.relative),
         save_every=table.save_every if "save_every" in config.text.get("simulation", {}) else 0,
     )

@@ -19,5 +19,6 @@ from .joints import Revolute as Revolute
 from .joints import Spherical as Spherical
 from .joints import Translation as Translation
 from .joints import Universal as Universal
+from .named_states import NamedState as NamedState
 from .system import System as System
 from .validation import ModelError as ModelError

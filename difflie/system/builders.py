@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from ..groups import so3
 from .body import Body
 from .checks import check_bodies, massless
+from .frame import FrameLike
 from .joints import ROW_FIELDS, Joint, Mimic
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
@@ -29,11 +30,12 @@ def chain(
     *,
     name: str = "chain",
     gravity: ArrayLike = STANDARD_GRAVITY,
+    frames: Mapping[str, FrameLike] | None = None,
 ) -> System:
     """A serial chain: every body is connected to the one before it, the first to the world.
 
-    gravity (3,) in m/s^2, world coordinates. The bodies' own `parent` is ignored. Raises
-    `ModelError` as `tree` does.
+    gravity (3,) in m/s^2, world coordinates. The bodies' own `parent` is ignored. frames: as of
+    `tree`. Raises `ModelError` as `tree` does.
 
     >>> link = dict(joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, com=(0, 0, -0.5))
     >>> upper = dl.Body(name="upper", **link)
@@ -44,7 +46,7 @@ def chain(
     _check_list(bodies, name)
     names = [None, *(b.name for b in bodies)]
     linked = [replace(b, parent=p) for b, p in zip(bodies, names, strict=False)]
-    return tree(linked, name=name, gravity=gravity)
+    return tree(linked, name=name, gravity=gravity, frames=frames)
 
 
 def tree(
@@ -52,11 +54,13 @@ def tree(
     *,
     name: str = "tree",
     gravity: ArrayLike = STANDARD_GRAVITY,
+    frames: Mapping[str, FrameLike] | None = None,
 ) -> System:
     """A `System` of bodies that name their parents, in any order.
 
     The system keeps the order of the bodies, except that a parent always comes before its children.
-    gravity (3,) in m/s^2, world coordinates.
+    gravity (3,) in m/s^2, world coordinates. frames: named frames on bodies, such as the tip of a
+    tool, each a `Frame`; see `System.with_frames`.
 
     Raises `ModelError` for what cannot be simulated: an unknown or repeated name, a cycle, a
     negative or non-finite number, a zero axis, a wrong shape. Warns of inertias that no rigid body
@@ -87,7 +91,7 @@ def tree(
     g = np.asarray(gravity, float)
     if g.shape != (3,) or not np.all(np.isfinite(g)):
         raise ModelError(f"{name}: gravity must be three finite numbers (m/s^2), got {gravity}")
-    return System(
+    system = System(
         bodies=Bodies(
             mass=_leaf([b.mass for b in ordered]),
             com=_leaf([b.com for b in ordered]),
@@ -106,6 +110,7 @@ def tree(
         gravity=_leaf(g),
         topology=topology,
     )
+    return system.with_frames(frames) if frames else system
 
 
 def bodies_of(system: System) -> list[Body]:

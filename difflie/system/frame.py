@@ -21,10 +21,11 @@ from .validation import ModelError, format_value
 class Frame(eqx.Module):
     """A frame fixed on a body.
 
-    body: its name, None for the world. position (3,) in m and rotation (3,), a rotation vector in
-    rad: the pose of the frame in the body frame. Both are leaves. rotation may also be passed as a
-    rotation matrix (3, 3). `axis` (3,), of any length, can be passed instead of rotation: it is the
-    direction of the frame's z axis, which the smallest rotation takes there.
+    body: its name, None for the world, or the name of one of the `System.frames`, on which it then
+    stands. position (3,) in m and rotation (3,), a rotation vector in rad: the pose of the frame in
+    the body frame. Both are leaves. rotation may also be passed as a rotation matrix (3, 3). `axis`
+    (3,), of any length, can be passed instead of rotation: it is the direction of the frame's z
+    axis, which the smallest rotation takes there.
 
     Raises `ModelError` if both rotation and axis are passed, for a zero axis, and for values that
     are not numbers.
@@ -74,7 +75,7 @@ FrameLike = Annotated[Frame | str | None, Frame]
 
 
 def as_frame(frame: Any) -> Frame:
-    """A `Frame` unchanged; from a body's name that body's frame; from None the world's.
+    """A `Frame` unchanged; from the name of a body or frame that frame; from None the world's.
 
     Raises `ModelError` for anything else.
     """
@@ -85,6 +86,15 @@ def as_frame(frame: Any) -> Frame:
     raise ModelError(
         f"{format_value(frame)} is no frame; give the name of a body, or a difflie.Frame"
     )
+
+
+def composed(base: Frame, inner: Frame) -> Frame:
+    """The frame on the body of `base` whose pose in that frame is that of `inner`."""
+    numbers = inner.position, inner.rotation
+    if not any(isinstance(a, Tracer) or np.any(a) for a in numbers):
+        return base
+    pose = base.pose @ inner.pose
+    return Frame(base.body, pose.translation.to_array(), pose.rotation.to_array())
 
 
 def _least_rotation(direction: Any) -> jax.Array:

@@ -136,6 +136,10 @@ def _others(system: Any) -> Iterator[str]:
         if several:
             more = f" and {len(several) - _MOST_NAMED} more" if len(several) > _MOST_NAMED else ""
             yield f"{kind}: {', '.join(several[:_MOST_NAMED])}{more}"
+    if system.frames:
+        yield f"frames: {some(list(system.frames), _MOST_NAMED)}"
+    if system.states:
+        yield f"states: {some(list(system.states), _MOST_NAMED)}"
 
 
 def _name(part: Any) -> str:

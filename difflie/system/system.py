@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
+from jax.core import Tracer
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
 from ..groups import FlatProduct
 from .fields import declared, number
+from .frame import Frame, FrameLike, as_frame, composed
 from .frozen import frozen, is_frozen, unfreeze
+from .named_states import KeptState, NamedState
 from .protocols import ActuatorElement, ConstraintElement, ForceElement, SensorElement
 from .shown import system_html, system_text
 from .topology import Topology
@@ -107,7 +111,10 @@ class System(eqx.Module):
     parents, which are no leaves. gravity (3,) in m/s^2, world coordinates. couplings: springs,
     dampers and the like between bodies, and actuators, added by `difflie.attach`. constraints:
     closed loops and the like, added by `difflie.constrain`. sensors: how the motion is measured,
-    added by `difflie.identify.with_sensors`; they do not affect the motion. Build a system with
+    added by `difflie.identify.with_sensors`; they do not affect the motion. frames: named frames on
+    bodies, such as the tip of a tool, added by `with_frames`; their names stand wherever that of a
+    body does, and where a body has the same name it is meant. states: named states, such as the
+    keyframes of a file, see `state`. Build a system with
     `difflie.load`, `difflie.chain` or `difflie.tree`; `frozen` makes constants of its numbers.
 
     >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
@@ -127,6 +134,8 @@ class System(eqx.Module):
     constraints: tuple[ConstraintElement, ...] = ()
     sensors: tuple[SensorElement, ...] = ()
     actuators: tuple[ActuatorElement, ...] = ()
+    frames: dict[str, Frame] = eqx.field(default_factory=dict)
+    states: dict[str, KeptState] = eqx.field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -180,6 +189,101 @@ class System(eqx.Module):
         known = [c.name for c in self.couplings if c.name is not None]
         near = nearest(str(name), known) or f"; named are {', '.join(known) or 'none'}"
         raise ValueError(f"{self.name}: no coupling is named {format_value(name)}{near}")
+
+    def frame(self, name: str) -> Frame:
+        """The frame of this name: the own frame of a body, or one of `frames`.
+
+        Where both have the name it is the body's; "site:NAME" is that of `frames` in any case.
+        Raises `ModelError` for an unknown name, with the nearest one.
+        """
+        if name in self.body_names:
+            return Frame(name)
+        known = self.frames.get(name, self.frames.get(str(name).removeprefix("site:")))
+        if known is not None:
+            return known
+        if name in self.topology.joints:
+            moved = self.body_names[self.topology.joints.index(name)]
+            near = f"; the joint of that name moves {moved!r}"
+        else:
+            near = nearest(str(name), [*self.body_names, *self.frames])
+        no_frame = ", and no frame" if self.frames else ""
+        raise ModelError(f"{self.name}: no body is named {format_value(name)}{no_frame}{near}")
+
+    def state(self, name: str) -> NamedState:
+        """The state of this name, such as that of a keyframe: (q, v, command).
+
+        q (nq,), v (nv,) in rad and m and the same per s; command (nu,), None where the state says
+        nothing on the actuators of the system; those it does not name are given 0. Raises
+        ValueError for an unknown name, with the nearest one.
+
+        >>> arm = dl.chain([dl.Body(name="arm", joint=dl.Revolute(), mass=1.0, com=(0.5, 0, 0))])
+        >>> arm = arm.with_state("up", q=[1.5])
+        >>> print(arm.state("up").q, arm.state("up").v)
+        [1.5] [0.]
+        """
+        if name not in self.states:
+            known = ", ".join(self.states) or "none"
+            near = nearest(str(name), self.states) or f"; there are {known}"
+            raise ValueError(f"{self.name}: no state is named {format_value(name)}{near}")
+        kept, command = self.states[name], None
+        if any(label in kept.commands for label in self.actuator_names):
+            zero = jnp.zeros((), self.dtype)
+            command = jnp.stack([kept.commands.get(n, zero) for n in self.actuator_names])
+        return NamedState(kept.q, kept.v, command)
+
+    def with_state(
+        self,
+        name: str,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        commands: Mapping[str, ArrayLike] | None = None,
+    ) -> System:
+        """The same system with a named state, added or in place of the one of this name.
+
+        q (nq,); v (nv,), at rest by default; commands: those of actuators, by name. Raises
+        ValueError for another shape, and for numbers that are not finite.
+        """
+        numbers = {"q": (q, self.nq), "v": (np.zeros(self.nv) if v is None else v, self.nv)}
+        kept = []
+        for what, (value, size) in numbers.items():
+            array = in_precision(real_numbers(self.name, what, value), self.dtype)
+            if array.shape != (size,) or not (
+                isinstance(array, Tracer) or np.isfinite(array).all()
+            ):
+                raise ValueError(
+                    f"{self.name}: {what} of the state {format_value(name)} has shape "
+                    f"{array.shape}; give {size} finite numbers"
+                )
+            kept.append(array)
+        given = {} if commands is None else commands
+        scalars = {label: jnp.asarray(x, self.dtype) for label, x in given.items()}
+        state = KeptState(kept[0], kept[1], scalars)
+        return dataclasses.replace(self, states={**self.states, name: state})
+
+    def with_frames(self, frames: Mapping[str, FrameLike]) -> System:
+        """The same system with named frames added to those it has, and replaced where it has them.
+
+        frames: by name, each a `Frame` on a body, on the world or on a named frame, also one before
+        it.
+        Raises `ModelError` for a name that is empty, and a frame on an unknown body.
+
+        >>> arm = dl.chain([dl.Body(name="arm", joint=dl.Revolute(), mass=1.0, com=(0.5, 0, 0))])
+        >>> arm = arm.with_frames({"tip": dl.Frame("arm", position=(1, 0, 0))})
+        >>> print(dl.pose(arm, [np.pi / 2], "tip")[:3, 3].round(3))
+        [0. 1. 0.]
+        """
+        system = self
+        for name, frame in frames.items():
+            if not isinstance(name, str) or not name:
+                raise ModelError(
+                    f"{self.name}: a frame is named {format_value(name)}; give it a name"
+                )
+            added = as_frame(frame)
+            if added.body is not None:
+                added = composed(system.frame(added.body), added)
+            added = jax.tree.map(lambda a: jnp.asarray(a, self.dtype), added)
+            system = dataclasses.replace(system, frames={**system.frames, name: added})
+        return system
 
     @property
     def body_names(self) -> tuple[str, ...]:

@@ -281,8 +281,8 @@ def world(inside, before=""):
         (world(BODY.format(""), '<option viscosity="1"/>'), "forces of the medium"),
         (world(BODY.format("").replace('"b"', '"b" gravcomp="1"')), "gravity compensation of"),
         (
-            world(BODY.format("") + '<site/><site name="s"/><camera name="c"/>'),
-            "sites (number 0 of the world, 's'), cameras ('c')",
+            world(BODY.format("") + '<camera/><camera name="c"/>'),
+            "cameras (number 0 of the world, 'c')",
         ),
     ],
 )

@@ -225,7 +225,7 @@ ANY = States(jnp.arange(2.0), jnp.zeros((2, 1)), jnp.zeros((2, 1)))
     [
         ("energy", TypeError, "the quantity is 'energy'; give a function of"),
         (dq.Energy, TypeError, "the quantity is the class Energy; write Energy"),
-        (dq.Pose("bobb"), ValueError, "on 'bobb', and no body has this name; did you mean 'bob'"),
+        (dq.Pose("bobb"), ValueError, "no body is named 'bobb'; did you mean 'bob'"),
         (lambda s, q, v, u, t: None, TypeError, "<lambda> returns is None; give real numbers"),
         (lambda s, q, v, u, t: q > 0, TypeError, "<lambda> returns is bool; give real numbers"),
         (lambda s, q, v, u, t: (q, [v, q]), TypeError, "give real numbers"),

@@ -26,7 +26,7 @@ from ...system.fields import declared, number, number_faults
 from ...system.system import Bodies, Joints, System
 from ...system.topology import Topology
 from ...system.validation import ModelError, format_value, nearest
-from ..path import Path
+from ..path import Path, unknown_frames
 
 
 class Axis(eqx.Module):
@@ -209,13 +209,11 @@ class Actuator(eqx.Module):
         t = system.topology
         if self.axis is not None:
             body = self.axis.body
-            if body in t.bodies:
+            if unknown := unknown_frames(system, [body]):
+                return [f"its axis is on {format_value(body)}; {unknown[0]}"]
+            if body is not None and system.frame(body).body is not None:
                 return []
-            what = (
-                "on the world, which does not move" if body is None else f"on {format_value(body)}"
-            )
-            near = nearest(str(body), t.bodies)
-            return [f"its axis is {what}; give the name of a body{near}"]
+            return ["its axis is on the world, which does not move; give the name of a body"]
         names = [name for name, _ in t.velocity_labels]
         if self.joint in names:
             return []

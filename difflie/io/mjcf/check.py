@@ -22,7 +22,7 @@ from ..robot_files import plain, refuse_other_files
 from .equalities import unused_equalities
 from .joints import TYPES, unused_drives
 from .names import listed
-from .tendons import SITE, unused_tendons
+from .tendons import unused_tendons
 
 _MOST_COPIES = 3_000
 
@@ -249,9 +249,7 @@ _ALL = {
     "flex": "flexes",
     "skin": "skins",
     "plugin": "plugins",
-    "site": "sites",
     "sensor": "sensors",
-    "key": "keyframes",
     "cam": "cameras",
     "light": "lights",
     "numeric": "custom numbers",
@@ -259,12 +257,14 @@ _ALL = {
     "tuple": "custom tuples",
 }
 
-# Fields of bodies, joints and actuators that are not zero; those in the second part of MuJoCo 4
-# only.
+# Fields of bodies, joints, actuators and keyframes that are not zero; those in the second part of
+# MuJoCo 4 only.
 _FIELDS = {
     ("body", "gravcomp"): "gravity compensation of bodies",
     ("jnt", "stiffnesspoly"): "nonlinear springs",
     ("jnt", "springyield"): "yield of springs",
+    ("key", "time"): "times of keyframes",
+    ("key", "act"): "activations of keyframes",
     ("actuator", "dampingpoly"): "nonlinear damping of actuators",
 }
 
@@ -286,9 +286,7 @@ def _features(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, Iterab
     """Each feature with the kind and the numbers of the elements that have it."""
     yield "contacts of geoms", "geom", np.flatnonzero(model.geom_contype | model.geom_conaffinity)
     for kind, what in _ALL.items():
-        # What tendons are led through is used.
-        led = model.wrap_objid[model.wrap_type == SITE] if kind == "site" else ()
-        yield what, kind, np.setdiff1d(np.arange(getattr(model, f"n{kind}")), led)
+        yield what, kind, range(getattr(model, f"n{kind}"))
     yield from unused_tendons(model)
     yield from unused_equalities(model, disabled)
     yield from unused_drives(model)

@@ -29,6 +29,24 @@ def joint_names(model: Any) -> list[str]:
     return _named(given, [f"{b}/{word}" for b, word in zip(owners, words, strict=True)])
 
 
+def site_names(model: Any) -> list[str]:
+    """The names of a MuJoCo model's sites, "siteN" where they have none."""
+    numbers = range(model.nsite)
+    return _named([model.site(s).name for s in numbers], [f"site{s}" for s in numbers])
+
+
+def key_names(model: Any) -> list[str]:
+    """The names of a MuJoCo model's keyframes, "keyN" where they have none."""
+    numbers = range(model.nkey)
+    return _named([model.key(k).name for k in numbers], [f"key{k}" for k in numbers])
+
+
+def actuator_names(model: Any) -> list[str]:
+    """The names of a MuJoCo model's actuators, "actuatorN" where they have none."""
+    numbers = range(model.nu)
+    return _named([model.actuator(a).name for a in numbers], [f"actuator{a}" for a in numbers])
+
+
 def listed(model: Any, kind: str, numbers: Sequence[int]) -> str:
     """The names of some elements for a message; of many the first few, and how many more.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from ...constraints import constrain
 from ...forces import attach
 from ...system import Body, Fixed, Free, Joint, ModelError, Prismatic, System, tree
+from ...system.frame import Frame
 from ...system.installation import extra
 from ...system.validation import format_value, warn
 from ..files import existing
@@ -28,7 +29,8 @@ from ..robot_files import distinct, of_quaternion
 from .check import check_mjcf, disabled_flags, switch_off, unused, without_missing
 from .equalities import equality_constraints
 from .joints import free_friction, lasting_efforts, read_joint
-from .names import body_names, joint_names
+from .keys import key_states
+from .names import body_names, joint_names, site_names
 from .tendons import tendon_couplings
 
 
@@ -51,8 +53,9 @@ def read_mjcf(
     are no constraints. Of a free joint it acts along the axes of the world, by a `PointFriction`,
     and about those of the body. Force and control ranges, times the gear, become max_effort and
     min_effort of hinges and slides with actuators; the actuators' armature and damping are added to
-    those of hinges, slides and balls. Stiffness and damping of tendons through sites become
-    couplings.
+    those of hinges, slides and balls. Sites become `System.frames`, unnamed ones "siteN", and
+    keyframes `System.state`, unnamed ones "keyN". Stiffness and damping of tendons through sites
+    become couplings.
     Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
     soft. What an option flag switches off is not there.
 
@@ -84,12 +87,25 @@ def read_mjcf(
     except ModelError as error:
         message = str(error).removeprefix(f"{path}: ")
         raise ModelError(f"{path}: {message}") from None
+    system = system.with_frames(site_frames(model, named))
+    for state in key_states(model, system):
+        system = system.with_state(*state)
     left = list(unused(model, disabled))
     remarks = [f"not used: {', '.join(left)}"] if left else []
     remarks += [*lasting_efforts(model, joint_names(model)), *filter(None, [missing])]
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system
+
+
+def site_frames(model: Any, bodies: Sequence[str]) -> dict[str, Frame]:
+    """The frames of the sites of a MuJoCo model, by name; bodies: its bodies but the world."""
+    frames = {}
+    for s, name in enumerate(site_names(model)):
+        body = int(model.site_bodyid[s])
+        turn = of_quaternion(model.site_quat[s])
+        frames[name] = Frame(bodies[body - 1] if body else None, model.site_pos[s], turn)
+    return frames
 
 
 def compiled(path: Path) -> tuple[Any, Any, str]:

@@ -21,6 +21,7 @@ import numpy as np
 from ...system import Body, Fixed, Free, Joint, ModelError, System
 from ...system.builders import bodies_of
 from ...system.joints import ROW_FIELDS
+from ...system.shown import some
 from ...system.validation import format_value, warn
 from ..files import write_whole
 from ..robot_files import distinct
@@ -53,7 +54,8 @@ def write_urdf(
     """Writes a system as a URDF file, completely or not at all.
 
     path: of the file. A system has no shapes, transmissions and the like. original: a URDF file
-    with the same links, from which all these are copied, its mesh paths unchanged. Warns once of
+    with the same links, from which all these are copied, its mesh paths unchanged. Named frames and
+    states are not written either, though links are frames, too. Warns once of these and of
     parts that the file the system was read from has and this one has not, and of armature, which
     other programs take as zero: neither URDF nor MuJoCo's reader of it can express it.
 
@@ -103,6 +105,9 @@ def _remarks(system: System, alone: bool) -> Iterator[str]:
             f"not written, as no part of a system: {', '.join(system.topology.unread)}; give a "
             "URDF file of the same links as `original` (of a command: --original) to keep them"
         )
+    lost = {"frames": system.frames, "states": system.states}
+    if named := [f"{what} ({some(list(names), 4)})" for what, names in lost.items() if names]:
+        yield f"URDF has no words for named {' and '.join(named)}, which are not written"
     if np.any(system.joints.armature):
         yield "armature is written for difflie only; other programs take it as zero"
 

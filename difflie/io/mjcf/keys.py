@@ -1,0 +1,50 @@
+"""MuJoCo's keyframes, as named states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...system import Free, Spherical, System
+from ..robot_files import of_quaternion
+from .joints import TYPES
+from .names import actuator_names, joint_names, key_names
+
+KeyState = tuple[str, NDArray, NDArray, dict[str, float]]
+
+
+def key_states(model: Any, system: System) -> Iterator[KeyState]:
+    """The keyframes of a MuJoCo model: name, q (nq,), v (nv,), and the commands by actuator.
+
+    system: that of the model. Joints that one of the two lacks, because of another base, are where
+    they are at zero, and at rest.
+    """
+    t, joints, controls = system.topology, joint_names(model), actuator_names(model)
+    neutral = np.asarray(system.neutral(), float)
+    # An actuator of MuJoCo 4 may have several controls, of which the first has its name.
+    control = getattr(model, "actuator_ctrladr", np.arange(len(controls)))
+    for k, name in enumerate(key_names(model)):
+        q, v = neutral.copy(), np.zeros(system.nv)
+        for j, joint in enumerate(joints):
+            if joint in t.joints:
+                b = t.joints.index(joint)
+                points = slice(*t.coordinate_start[b : b + 2])
+                rates = slice(*t.velocity_start[b : b + 2])
+                q[points], v[rates] = _state(model, k, j)
+        commands = {c: float(model.key_ctrl[k, a]) for c, a in zip(controls, control, strict=True)}
+        yield name, q, v, commands
+
+
+def _state(model: Any, k: int, j: int) -> tuple[NDArray, NDArray]:
+    """The coordinates and velocities of joint j in keyframe k, as difflie writes them."""
+    kind, start, rates = TYPES[model.jnt_type[j]], model.jnt_qposadr[j], model.jnt_dofadr[j]
+    q, v = model.key_qpos[k, start:], model.key_qvel[k, rates:]
+    if kind is Spherical:
+        return q[:4] / np.linalg.norm(q[:4]), v[:3]
+    if kind is Free:
+        turned = of_quaternion(q[3:7]).T @ v[:3]
+        return np.append(q[3:7] / np.linalg.norm(q[3:7]), q[:3]), np.append(v[3:6], turned)
+    return q[:1] - model.qpos0[start], v[:1]
