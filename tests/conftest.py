@@ -29,7 +29,8 @@ CHECKED = {
     "redundancy stabilisation",
     "integrators": "commutator_free descriptor embedded_munthe_kaas energy_momentum gauss method "
     "moreau multistep munthe_kaas partitioned rattle variational",
-    "quantities": "effort frames momentum reductions sensors state",
+    "quantities": "effort frame_motion frames momentum reductions sensors state subtree",
+    "sensors": "sensor",
     "parameters": "block nearness paths pseudo_inertia",
     "simulate": "result step_status trajectory",
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "

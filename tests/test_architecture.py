@@ -21,8 +21,8 @@ PACKAGE = Path(dl.__file__).parent
 ORDER = (
     *("deprecated", "hints"),
     *("groups", "native", "solvers", "spatial", "system"),
-    *("dynamics", "forces", "constraints", "parameters", "integrators", "io"),
-    *("quantities", "view", "formulations", "simulate", "identify"),
+    *("dynamics", "forces", "constraints", "parameters", "integrators", "quantities", "sensors"),
+    *("io", "view", "formulations", "simulate", "identify"),
     *("control", "sweep", "reproduce", "cli"),
 )
 # Configurations, and what they name, lie in an installed package, too.

@@ -122,7 +122,7 @@ def _configured(
         say(f"{file.name}: {left_out}")
     with console.status(f"{file.name}: compiling and running {steps} steps") as status:
         system, _, run = simulated(config, step_counter(file.name, status.update))
-    for message in run.result.messages():
+    for message in [*run.result.messages(), *run.result.origin()]:
         say(message)
     start = Settings(config.simulation.method, config.simulation.dt, _triple(system.gravity))
     control = control_of(config.control, system, config.path, config.initial)

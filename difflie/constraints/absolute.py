@@ -31,6 +31,7 @@ from . import joints as pairs
 from .constraint import Constraint, CoordinateConstraint, constrain
 from .coupled import Gear, Transmission
 from .joints import HelicalConstraint
+from .lock import measurable
 
 GROUPS = ("SE3", "SO3xR3")
 # The numbers of joints that absolute coordinates cannot hold, and their neutral values.
@@ -142,7 +143,9 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
         name: KeptState(*absolute_state(result, system, state.q, state.v), state.commands)
         for name, state in system.states.items()
     }
-    return replace(result, constraints=constraints, states=states, **carried)
+    topology = replace(result.topology, not_modelled=system.not_modelled)
+    made = replace(result, topology=topology, constraints=constraints, states=states, **carried)
+    return measurable(made)
 
 
 def absolute_state(

@@ -16,6 +16,7 @@ from ..solvers.linear import product
 from ..system.fields import numbers
 from ..system.joints import ROW_FIELDS, UNITS, Fixed
 from ..system.named_states import KeptState
+from ..system.shown import some
 from ..system.system import Joints, System
 from ..system.validation import ModelError, format_value, nearest, warn
 from .constraint import CoordinateConstraint
@@ -32,8 +33,8 @@ def lock(system: System, coordinates: Mapping[str, Any]) -> System:
     that follow them are held as well. Inverse dynamics and mass matrix are those of the given
     system at these coordinates, at rest, without the rows and columns of the held joints. All
     bodies, names, forces, actuators, sensors and constraints are kept, except for constraints
-    between held joints alone. The result is differentiable with respect to the leaves of the system
-    and the coordinates.
+    between held joints alone, and for sensors of coordinates of held joints, which a warning names.
+    The result is differentiable with respect to the leaves of the system and the coordinates.
 
     Raises TypeError for names without coordinates, and `ModelError` for a joint that is unknown
     (with the nearest known one), fixed, follows another, or has no single coordinate; a coordinate
@@ -51,7 +52,7 @@ def lock(system: System, coordinates: Mapping[str, Any]) -> System:
         position = position.at[b].add(product(frame, travel))
         rotation = rotation.at[b].set(so3.log(product(frame, turn)))
     stays = Fixed().without_numbers()
-    return replace(
+    made = replace(
         system,
         joints=replace(_without(system, list(held)), position=position, rotation=rotation),
         topology=replace(
@@ -63,6 +64,23 @@ def lock(system: System, coordinates: Mapping[str, Any]) -> System:
         constraints=tuple(left),
         states={name: _moving(system, held, state) for name, state in system.states.items()},
     )
+    return measurable(made)
+
+
+def measurable(system: System) -> System:
+    """The system without sensors of joints that it has not, of which it warns."""
+    kept, lost = [], []
+    for sensor in system.sensors:
+        try:
+            labels = getattr(getattr(sensor, "quantity", None), "labels", None)
+            if labels is not None:
+                labels(system)
+            kept.append(sensor)
+        except ModelError:
+            lost.append(format_value(getattr(sensor, "name", None)))
+    if lost:
+        warn(f"{system.name}: sensors of joints that are gone are taken off: {some(lost, 4)}")
+    return replace(system, sensors=tuple(kept))
 
 
 def _moving(system: System, held: Mapping[int, Any], state: KeptState) -> KeptState:

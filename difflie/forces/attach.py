@@ -83,15 +83,19 @@ def _attached(system: System, coupling: Coupling | JointCoupling | Actuator) -> 
 
 def _on_bodies(system: System, part: Any) -> Any:
     """The same coupling or actuator, with what was given in named frames on their bodies."""
-    axis = part.axis if isinstance(part, Actuator) else None
-    path = part.path if isinstance(part, Coupling) else axis and axis.path
-    if path is None or all(name in (None, *system.body_names) for name in path.bodies):
+    if isinstance(part, Coupling):
+        path = part.path
+    elif isinstance(part, Actuator) and part.axis is not None:
+        path = part.axis.path
+    else:
+        return part
+    if all(name in (None, *system.body_names) for name in path.bodies):
         return part
     path = replace(path, points=jnp.asarray(path.points, system.dtype))
     moved, rotations = on_bodies(system, path)
     if isinstance(part, Coupling):
         return part.on_bodies(moved, rotations)
-    turned = Axis(moved.bodies[0], moved.points[0], rotations[0] @ axis.direction)
+    turned = Axis(moved.bodies[0], moved.points[0], rotations[0] @ part.axis.direction)
     return replace(part, axis=turned, name=part.label)
 
 

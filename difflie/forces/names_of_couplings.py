@@ -48,12 +48,17 @@ def name_faults(system: System, name: Any) -> list[str]:
         ("a body", system.body_names),
         ("an actuator", system.actuator_names),
         ("a coupling", coupling_names(system)),
-        ("a sensor", [getattr(sensor, "label", None) for sensor in system.sensors]),
+        ("a sensor", [_given_name(s) for s in system.sensors]),
         ("something else", _TAKEN),
     ):
         if name in names:
             return [f"its name is that of {of} already; give it another"]
     return []
+
+
+def _given_name(sensor: Any) -> str | None:
+    """The name of a sensor, by which its numbers have paths; None for one of a robot file."""
+    return None if getattr(sensor, "from_file", False) else getattr(sensor, "label", None)
 
 
 def coupling_names(system: System) -> list[str]:

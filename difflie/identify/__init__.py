@@ -2,6 +2,9 @@
 
 from ..deprecated import names_of
 from ..quantities import Bounded as Bounded
+from ..sensors import Encoder as Encoder
+from ..sensors import Sensor as Sensor
+from ..sensors import with_sensors as with_sensors
 from .arm import ArmSettings as ArmSettings
 from .arm import identify_arm as identify_arm
 from .base_parameters import Linear as Linear
@@ -35,10 +38,7 @@ from .refits import Profile as Profile
 from .refits import bootstrap as bootstrap
 from .refits import leave_one_out as leave_one_out
 from .refits import profile as profile
-from .sensors import Encoder as Encoder
-from .sensors import Sensor as Sensor
 from .sensors import pose_readings as pose_readings
-from .sensors import with_sensors as with_sensors
 from .shooting import Shooting as Shooting
 from .statistics import Information as Information
 from .statistics import correlations as correlations

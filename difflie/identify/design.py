@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..forces.actuators.acting import dof_commands
 from ..parameters import Parameters
 from ..quantities.bounded import Bounded
+from ..sensors import Encoder
 from ..solvers.linear import product
 from ..system.shown import subsample
 from ..system.system import System
@@ -42,7 +43,6 @@ from .elimination import column_sizes, triangle
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation, deviations
 from .recordings import Recording
-from .sensors import Encoder
 from .torque_rows import own_dofs
 
 

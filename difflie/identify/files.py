@@ -107,6 +107,7 @@ from ..io.modules import function
 from ..io.tables import ConfigError, instance, rows_by_place
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
 from ..quantities import JointWrench
+from ..sensors import Encoder, Sensor, with_sensors
 from ..system.frame import Frame
 from ..system.system import System
 from ..system.validation import format_value, warn
@@ -120,7 +121,7 @@ from .problem import Problem
 from .reading.logs import read_recording
 from .readings import Readings
 from .recordings import Recording
-from .sensors import Encoder, Sensor, pose_readings, unwrapped, with_sensors
+from .sensors import pose_readings, unwrapped
 from .shooting import Shooting
 from .tables import (
     ON_BODIES,

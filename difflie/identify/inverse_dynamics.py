@@ -40,12 +40,12 @@ from ..forces.actuators.acting import (
 )
 from ..forces.passive import passive
 from ..integrators.method import chosen
+from ..sensors.sensor import to_true
 from ..system.arguments import check_system
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, needed
 from .recordings import DataError, Recording, as_recordings, filled
-from .sensors import to_true
 
 
 class InverseDynamics(Problem):

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics.rnea import rnea
+from ..sensors.sensor import to_true
 from ..system.arguments import check_system
 from ..system.joints import UNITS
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .recordings import Recording, as_recordings, check_recording, savitzky_golay
-from .sensors import to_true
 
 # Rows that are compared, and the time (s) over which positions are smoothed for it.
 _ROWS = 256

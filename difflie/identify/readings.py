@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from ..forces.actuators.acting import recalled, timed
 from ..io.results import Results
+from ..sensors.sensor import to_true
 from ..system.arguments import check_system
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, needed
 from .recordings import DataError, Recording, as_recordings
-from .sensors import differences, named_sensor, reading_deviations, readings_of, to_true, widths
+from .sensors import differences, named_sensor, reading_deviations, readings_of, widths
 from .statistics import rms
 
 _USES = {"v": "v", "a": "a", "u": "tau"}

@@ -24,6 +24,7 @@ from .. import native
 from ..forces.actuators.acting import first_memories, next_memories, recalled, remember, timed
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
+from ..sensors.sensor import to_measured, to_true
 from ..simulate import simulate
 from ..system.arguments import check_system
 from ..system.kinematic_tree import Tree
@@ -31,7 +32,6 @@ from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
 from .readings import SimulatedReadings
 from .recordings import DataError, Recording, as_recordings
-from .sensors import to_measured, to_true
 
 
 class Shooting(Problem):

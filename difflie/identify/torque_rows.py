@@ -37,6 +37,7 @@ from ..dynamics import BaseParameters
 from ..dynamics.regressor import effort_columns, properties
 from ..dynamics.regressor import parameters as inertial_parameters
 from ..forces import Drive, Stribeck
+from ..sensors.sensor import is_of_file, to_true
 from ..solvers.linear import product
 from ..system.joints import FORCE_UNITS
 from ..system.kinematic_tree import Tree
@@ -46,7 +47,6 @@ from .inverse_dynamics import InverseDynamics, needed_torque
 from .problem import Layout, LogNumber, Problem
 from .recordings import DataError, refuse
 from .samples import CHUNK, Samples
-from .sensors import to_true
 
 JOINTS = ("armature", "damping", "friction")
 PI = (
@@ -269,7 +269,7 @@ class TorqueModel(eqx.Module):
                 '(system.base = "fixed"), or declare [[parameter]]s',
             ),
             (
-                system.actuators or system.sensors,
+                system.actuators or not all(map(is_of_file, system.sensors)),
                 "it has actuators or sensors, whose numbers must be declared: give [[parameter]] "
                 "tables",
             ),

@@ -26,6 +26,7 @@ from ..forces.actuators.acting import dof_commands
 from ..forces.actuators.motors import Drive, Motor, PositionServo
 from ..io.results import Results
 from ..parameters import Parameters
+from ..sensors.sensor import to_measured
 from ..system.arguments import check_system
 from ..system.system import System
 from ..system.validation import warn
@@ -35,7 +36,7 @@ from .problem import Deviation
 from .readings import ReadingErrors, Readings, SensorErrors
 from .recordings import DataError, Recording, check_recording
 from .search import search
-from .sensors import columns_of_sensors, reading_deviations, readings_of, to_measured
+from .sensors import columns_of_sensors, reading_deviations, readings_of
 from .shooting import Shooting
 from .statistics import r_squared, rms, whiteness
 

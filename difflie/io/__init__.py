@@ -27,13 +27,17 @@ def load(
     base: str | None = None,
     gravity: ArrayLike | None = None,
     loops: str | os.PathLike[str] | None = None,
+    strict: bool = False,
 ) -> System:
     """The `System` in a robot file, URDF or MJCF by its root element.
 
     path: of the file. base: "fixed" fixes the root body to the world, "free" puts it on a free
     joint; None is as in the file, fixed by default. gravity (3,) in m/s^2, world coordinates; None
     takes the file's, (0, 0, -9.81) by default. loops: a TOML file of constraints, appended to those
-    of the robot file; `difflie/io/couplings.py` describes it. Warns and raises as `read_urdf`,
+    of the robot file; `difflie/io/couplings.py` describes it. strict: whether what of the robot
+    file would change the motion and is not modelled is an error, which lists it with its lines;
+    otherwise a warning names it, `System.not_modelled` has it, and the result of a run says it.
+    Warns and raises as `read_urdf`,
     `read_mjcf` and `read_loops`, and raises ValueError for another kind of file.
 
     >>> arm = dl.load(dl.examples.path("arm7"))
@@ -47,7 +51,7 @@ def load(
             "file .urdf, .mjcf or .xml with the root element <robot> or <mujoco>"
         )
     reader = read_mjcf if root_tag(path) == "mujoco" else read_urdf
-    system = reader(path, base=base, gravity=gravity)
+    system = reader(path, base=base, gravity=gravity, strict=strict)
     return system if loops is None else closed(system, read_loops(loops), Path(loops))
 
 

@@ -5,6 +5,7 @@
     base = "fixed"                    steps = 2000             # or duration = 2.0, in s
     gravity = [0.0, 0.0, -9.81]       method = "RKMK4"
     locked = {finger = 0.02}          save_every = 10
+    strict = true                     # an error for what is not modelled
     frames.tcp = {body = "hand", position = [0.0, 0.0, 0.1]}   # m; axis or rotation (rad)
     [initial]
     state = "home"                    # a keyframe of the file, with its command; or
@@ -104,7 +105,8 @@ class SystemTable:
 
     base, gravity (3,) in m/s^2 and loops, also a relative path, as in `difflie.load`. locked:
     joints that are held at coordinates in rad or m, as by `difflie.lock`. frames: named frames on
-    bodies, as of `System.with_frames`, in tables [system.frames.NAME].
+    bodies, as of `System.with_frames`, in tables [system.frames.NAME]. strict: whether the robot
+    file may have nothing that changes the motion and is not modelled.
     """
 
     file: str
@@ -113,6 +115,7 @@ class SystemTable:
     loops: str | None = None
     locked: dict[str, Annotated[float, number(unit="rad or m")]] = field(default_factory=dict)
     frames: dict[str, Frame] = field(default_factory=dict)
+    strict: bool = False
     conditions = (_is_there,)
 
     def places(self, folders: Sequence[Path]) -> list[Path]:

@@ -43,7 +43,9 @@ def load_system(config: MachineFile) -> System:
     table = config.system
     assert table is not None
     loops = table.loops_file(config.path.parent)
-    system = load(config.robot, base=table.base, gravity=table.gravity, loops=loops)
+    system = load(
+        config.robot, base=table.base, gravity=table.gravity, loops=loops, strict=table.strict
+    )
     with located(f"{config.path}: system.frames: "):
         system = system.with_frames(table.frames) if table.frames else system
     if table.locked:

@@ -14,8 +14,8 @@ image with it. One entry alone may leave the inertias that rigid bodies have; "b
 not. The components of all other values have paths, too, by their names in `Parameters.names`:
 "gravity_z", "body/position_x", "balancer/path/points[0, 2]", with or without the blank, and
 "joint/axis_turn_1", an angle from the direction that the system has. Patterns skip the numbers of
-bodies without mass, such as the frame of a tool, which have no effect; their whole paths select
-these.
+bodies without mass, such as the frame of a tool, which have no effect, and of the sensors of robot
+files; their whole paths select these.
 """
 
 from __future__ import annotations
@@ -342,7 +342,7 @@ def _of_dofs(system: System, leaf: str) -> list[Entry]:
 
 
 def select(system: System, pattern: str) -> list[Entry]:
-    """The entries whose paths match the pattern, without those of bodies without mass.
+    """The entries whose paths match the pattern, without those of which `_counts` says so.
 
     These are selected by their whole path, and where nothing else matches. Raises ValueError, with
     the nearest path, if there are none, and for a frozen system.
@@ -365,10 +365,14 @@ def select(system: System, pattern: str) -> list[Entry]:
 
 
 def _counts(system: System, entry: Entry) -> bool:
-    """Whether a number can have an effect: not one of a body without mass, but for its inertia.
+    """Whether patterns select a number: not one of a body without mass, but for its inertia.
 
-    All numbers of a traced system can.
+    Nor one of a sensor of a robot file, which nothing is compared with unless it is asked for. All
+    other numbers of a traced system are selected.
     """
+    if entry.place[0] == "sensors":
+        sensor: Any = system.sensors[int(str(entry.place[1]))]
+        return not getattr(sensor, "from_file", False)
     b, k = system.bodies, entry.index
     if entry.place[0] != "bodies" or any(isinstance(a, Tracer) for a in (b.mass, b.inertia)):
         return True

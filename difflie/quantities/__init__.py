@@ -14,10 +14,19 @@ from .deviation import ConfigurationDeviation as ConfigurationDeviation
 from .deviation import Deviation as Deviation
 from .deviation import PoseDeviation as PoseDeviation
 from .deviation import StateDeviation as StateDeviation
+from .effort import ActuatorEffort as ActuatorEffort
 from .effort import Effort as Effort
 from .effort import Passive as Passive
 from .effort import Power as Power
+from .frame_motion import AngularAcceleration as AngularAcceleration
+from .frame_motion import AngularVelocity as AngularVelocity
+from .frame_motion import LinearVelocity as LinearVelocity
+from .frame_motion import Magnetometer as Magnetometer
+from .frame_motion import ProperAcceleration as ProperAcceleration
+from .frame_motion import Velocimeter as Velocimeter
+from .frames import Attitude as Attitude
 from .frames import Distance as Distance
+from .frames import FrameAxis as FrameAxis
 from .frames import Origin as Origin
 from .frames import Point as Point
 from .frames import Pose as Pose
@@ -25,6 +34,7 @@ from .momentum import CenterOfMass as CenterOfMass
 from .momentum import CentroidalMomentum as CentroidalMomentum
 from .momentum import Energy as Energy
 from .momentum import Momentum as Momentum
+from .quantity import Entries as Entries
 from .quantity import Function as Function
 from .quantity import Labels as Labels
 from .quantity import Quantity as Quantity
@@ -44,7 +54,13 @@ from .sensors import Gyroscope as Gyroscope
 from .sensors import JointWrench as JointWrench
 from .state import Command as Command
 from .state import Coordinates as Coordinates
+from .state import JointPosition as JointPosition
+from .state import JointVelocity as JointVelocity
 from .state import LimitMargin as LimitMargin
+from .state import Time as Time
 from .state import Velocities as Velocities
+from .subtree import SubtreeAngularMomentum as SubtreeAngularMomentum
+from .subtree import SubtreeCenter as SubtreeCenter
+from .subtree import SubtreeVelocity as SubtreeVelocity
 
 __getattr__ = names_of(__name__)

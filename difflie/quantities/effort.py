@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..forces import passive_force
-from ..forces.actuators.acting import delivered
+from ..forces.actuators.acting import delivered, torques
 from ..system.joints import FORCE_UNITS
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.validation import ModelError, format_value, nearest
 from .quantity import Labels, Quantity
 
 
@@ -40,6 +42,41 @@ class Effort(Quantity):
         check_known(system)
         command = jnp.zeros(system.nu, v.dtype) if u is None else u
         return delivered(Tree.of(system), command, q, v)
+
+
+class ActuatorEffort(Quantity):
+    """The torque () in N m, or the force in N, that an actuator delivers.
+
+    actuator: its name. Raises `ModelError` for an unknown one, with the nearest, and as `Effort`
+    does.
+    """
+
+    actuator: str = eqx.field(static=True)
+
+    @property
+    def name(self) -> str:
+        return f"effort of {self.actuator!r}"
+
+    def labels(self, system: System) -> Labels:
+        return ()
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: jax.Array | float,
+    ) -> Float[Array, ""]:
+        names = system.actuator_names
+        if self.actuator not in names:
+            near = nearest(str(self.actuator), names)
+            raise ModelError(
+                f"{system.name}: no actuator is named {format_value(self.actuator)}{near}"
+            )
+        check_known(system)
+        command = jnp.zeros(system.nu, v.dtype) if u is None else u
+        return torques(Tree.of(system), command, q, v)[names.index(self.actuator)]
 
 
 class Passive(Quantity):

@@ -6,16 +6,18 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..dynamics.kinematics import body_world_poses
 from ..forces.path import root
-from ..groups import so3
+from ..groups import quaternion, so3
 from ..spatial import Transform
 from ..system.frame import Frame, as_frame
 from ..system.kinematic_tree import Tree
 from ..system.named_frames import placement
 from ..system.system import System
+from ..system.validation import ModelError, format_value
 from .quantity import Labels, Quantity, joined, xyz
 
 
@@ -121,6 +123,74 @@ class Pose(Quantity):
         """
         turn: jax.Array = so3.log(so3.exp(other[:3]).T @ so3.exp(value[:3]))
         return joined(turn, value[3:] - other[3:])
+
+
+class Attitude(Quantity):
+    """The attitude (4,) of a frame: its unit quaternion (w, x, y, z), with w >= 0.
+
+    frame, reference: a `Frame`, or the name of a body or of a named frame. The attitude is in the
+    reference frame, by default the world.
+    """
+
+    frame: Frame = eqx.field(converter=as_frame)
+    reference: Frame = eqx.field(converter=as_frame, default=None)
+
+    @property
+    def name(self) -> str:
+        return f"attitude of {self.frame}"
+
+    def labels(self, system: System) -> Labels:
+        return tuple((letter, "1") for letter in "wxyz")
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, "4"]:
+        frame, reference = placed(system, q, self.frame, self.reference)
+        scalar, vector = quaternion.from_matrix_components(
+            reference.rotation.transpose() @ frame.rotation
+        )
+        whole = joined(scalar, vector.to_array())
+        return jnp.where(whole[0] < 0, -whole, whole)
+
+
+class FrameAxis(Quantity):
+    """The direction (3,) of an axis of a frame, of length one.
+
+    frame, reference: as of `Attitude`; axis: "x", "y" or "z". The direction is in the axes of the
+    reference frame, by default the world. Raises `ModelError` for another axis.
+    """
+
+    frame: Frame = eqx.field(converter=as_frame)
+    axis: str = eqx.field(static=True, default="z")
+    reference: Frame = eqx.field(converter=as_frame, default=None)
+
+    def __check_init__(self) -> None:
+        if self.axis not in ("x", "y", "z"):
+            raise ModelError(f"the axis is {format_value(self.axis)}; it must be 'x', 'y' or 'z'")
+
+    @property
+    def name(self) -> str:
+        return f"{self.axis} axis of {self.frame}"
+
+    def labels(self, system: System) -> Labels:
+        return xyz("1")
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, "3"]:
+        frame, reference = placed(system, q, self.frame, self.reference)
+        turn = (reference.rotation.transpose() @ frame.rotation).to_array()
+        return turn[:, "xyz".index(self.axis)]
 
 
 class Distance(Quantity):

@@ -76,6 +76,34 @@ class Function(Quantity):
         return called(self.function, system, q, v, u, t, names="quantity(system, q, v, u, t)")
 
 
+class Entries(Quantity):
+    """Some entries (k,) of another quantity of shape (n,), such as the force of a wrench.
+
+    of: the quantity; entries (k,): their numbers, from 0.
+    """
+
+    of: Quantity
+    entries: tuple[int, ...] = eqx.field(static=True, converter=tuple)
+
+    @property
+    def name(self) -> str:
+        return f"entries {', '.join(map(str, self.entries))} of the {self.of.name}"
+
+    def labels(self, system: System) -> Labels:
+        every = self.of.labels(system)
+        return tuple(every[i] for i in self.entries) if every else ()
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: jax.Array | float,
+    ) -> Float[Array, " k"]:
+        return jax.numpy.ravel(self.of(system, q, v, u, t))[jax.numpy.array(self.entries)]
+
+
 def quantity(
     name: str, unit: str = "", components: Sequence[str] = ()
 ) -> Callable[[Callable[..., Any]], Function]:

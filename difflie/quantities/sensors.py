@@ -117,7 +117,7 @@ class Accelerometer(AccelerationQuantity):
         tree = Tree.of(system)
         worlds = tree.zero_twist, tree.base_acceleration
         pairs = zip(body_motions(tree, q, v, a), worlds, strict=True)
-        twist, change = (_of_frame(system, self.frame, *pair) for pair in pairs)
+        twist, change = (of_frame(system, self.frame, *pair) for pair in pairs)
         # The derivative of the velocity's body-fixed components is not that of the velocity.
         return (change.linear + twist.angular.cross(twist.linear)).to_array()
 
@@ -147,10 +147,10 @@ class Gyroscope(Quantity):
     ) -> Float[Array, "3"]:
         tree = Tree.of(system)
         twists = body_twist_components(tree, q, v)
-        return _of_frame(system, self.frame, twists, tree.zero_twist).angular.to_array()
+        return of_frame(system, self.frame, twists, tree.zero_twist).angular.to_array()
 
 
-def _of_frame(system: System, frame: Frame, bodies: Motion, world: Motion) -> Motion:
+def of_frame(system: System, frame: Frame, bodies: Motion, world: Motion) -> Motion:
     """The motion of a frame, in its axes, from those of all bodies (nb,) and of the world."""
     body, inner = placement(system, frame, bodies.linear.x.dtype)
     if body is None:
@@ -201,9 +201,9 @@ class JointWrench(AccelerationQuantity):
         poses = body_world_poses(tree, q)
         needed = poses.force(_inertial(system, *body_motions(tree, q, v, a)))
         bodies, given = world_wrenches(tree, _at_points(tree, u, q, v), q, v)
-        beyond = _beyond(system, b)
-        needed = jax.tree.map(lambda x: x[beyond[:-1]].sum(), needed)
-        given = jax.tree.map(lambda x: x[beyond[bodies]].sum(), given)
+        those = beyond(system, b)
+        needed = jax.tree.map(lambda x: x[those[:-1]].sum(), needed)
+        given = jax.tree.map(lambda x: x[those[bodies]].sum(), given)
         own = Frame(system.body_names[b], self.position, self.rotation)
         inner = jax.tree.map(lambda x: x.astype(q.dtype), own).pose
         return (
@@ -245,10 +245,10 @@ def _at_points(tree: Tree, u: jax.Array | None, q: jax.Array, v: jax.Array) -> l
     return [*system.couplings, *pushing]
 
 
-def _beyond(system: System, b: int) -> np.ndarray:
+def beyond(system: System, b: int) -> np.ndarray:
     """A mask (nb + 1,) of a body and its descendants; the last entry is the world."""
     parents = system.topology.parents
-    beyond = np.zeros(len(parents) + 1, bool)
+    those = np.zeros(len(parents) + 1, bool)
     for body, parent in enumerate(parents):
-        beyond[body] = body == b or beyond[parent]
-    return beyond
+        those[body] = body == b or those[parent]
+    return those

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.validation import ModelError, format_value, nearest
 from .quantity import Labels, Quantity
 
 
@@ -51,6 +53,90 @@ class Velocities(Quantity):
         t: jax.Array | float,
     ) -> Float[Array, " nv"]:
         return v
+
+
+def _joint(system: System, name: str) -> int:
+    """The body of a joint with entries in q and v; raises `ModelError` for another name."""
+    if name not in system.joint_names:
+        near = nearest(str(name), system.joint_names)
+        raise ModelError(
+            f"{system.name}: no joint that moves by itself is named {format_value(name)}{near}"
+        )
+    return system.topology.joints.index(name)
+
+
+class JointPosition(Quantity):
+    """The coordinates (k,) of a joint, in rad, m, or the entries of a unit quaternion.
+
+    joint: its name. Raises `ModelError` for an unknown one, with the nearest.
+    """
+
+    joint: str = eqx.field(static=True)
+
+    @property
+    def name(self) -> str:
+        return f"position of {self.joint!r}"
+
+    def labels(self, system: System) -> Labels:
+        start, end = system.topology.coordinate_start[_joint(system, self.joint) :][:2]
+        return system.topology.coordinate_labels[start:end]
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, " k"]:
+        start, end = system.topology.coordinate_start[_joint(system, self.joint) :][:2]
+        return q[start:end]
+
+
+class JointVelocity(Quantity):
+    """The velocities (k,) of a joint, in rad/s or m/s; joint: as of `JointPosition`."""
+
+    joint: str = eqx.field(static=True)
+
+    @property
+    def name(self) -> str:
+        return f"velocity of {self.joint!r}"
+
+    def labels(self, system: System) -> Labels:
+        start, end = system.topology.velocity_start[_joint(system, self.joint) :][:2]
+        return system.topology.velocity_labels[start:end]
+
+    def __call__(
+        self,
+        system: System,
+        q: jax.Array,
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, " k"]:
+        start, end = system.topology.velocity_start[_joint(system, self.joint) :][:2]
+        return v[start:end]
+
+
+class Time(Quantity):
+    """The time (), in s."""
+
+    @property
+    def name(self) -> str:
+        return "time"
+
+    def labels(self, system: System) -> Labels:
+        return (("t", "s"),)
+
+    def __call__(
+        self,
+        system: System,
+        q: jax.Array,
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, ""]:
+        return jnp.asarray(t, q.dtype)
 
 
 class LimitMargin(Quantity):

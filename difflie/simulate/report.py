@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -82,7 +82,8 @@ class SimulationResults(Results):
 
     steps: those that were made. assembly: None where the guess is not known, or without
     constraints, and without these also constraint_residual and constraint_rate, the largest
-    violations of positions and of velocities.
+    violations of positions and of velocities. not_modelled: what of the robot's file would change
+    the motion and is not in the system.
     """
 
     name: str
@@ -101,6 +102,7 @@ class SimulationResults(Results):
     assembly: Assembly | None = None
     constraint_residual: float | None = None
     constraint_rate: float | None = None
+    not_modelled: list[str] = field(default_factory=list)
 
 
 def simulation_results(
@@ -139,6 +141,7 @@ def simulation_results(
         ok=bool(result.ok),
         within_limits=bool(result.within_limits),
         messages=result.messages(),
+        not_modelled=list(result.not_modelled),
         energy=EnergyEnds(
             start=float(energy[0]),
             end=float(energy[-1]),
@@ -190,7 +193,7 @@ def simulation_report(
         f"{results.system} was simulated{by}: {results.steps} steps of {results.dt:g} s.",
         # The first message is how it ended, and all others are warnings.
         Worked.judged(results.ok, len(results.messages) > 1),
-        sentences([*results.messages, change]),
+        sentences([*results.messages, *run.result.origin(), change]),
         sections,
         provenance(results.machine, **about),
     )

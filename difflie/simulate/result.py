@@ -68,7 +68,8 @@ class Result(eqx.Module):
 
     resolution: whether the steps of an explicit method resolve damping, friction and stiffness at
     the start; flight: whether free bodies, on which nothing but gravity acts, kept their momentum.
-    Neither makes a run fail. None where there is nothing to look at.
+    Neither makes a run fail. None where there is nothing to look at. not_modelled: what of the
+    robot's file would have changed the motion and is not in the system.
     """
 
     nonfinite_step: jax.Array
@@ -86,6 +87,7 @@ class Result(eqx.Module):
     resolution: Resolution | None = None
     flight: Flight | None = None
     substeps: int | None = eqx.field(static=True, default=None)
+    not_modelled: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
     def ok(self) -> Bool[Array, "*batch"]:
@@ -129,6 +131,11 @@ class Result(eqx.Module):
         for kind, limit in zip(("position", "velocity", "effort"), limits, strict=True):
             sentences += self._left(kind, limit)
         return sentences
+
+    def origin(self) -> list[str]:
+        """One sentence on what of the robot's file is not in the motion; none without any."""
+        what = ", ".join(self.not_modelled)
+        return [f"not modelled, of the file: {what}"] if what else []
 
     def _time(self, step: Any) -> str:
         """When a step ends, in words."""
@@ -210,7 +217,7 @@ class Result(eqx.Module):
         leaves = jax.tree.leaves(self)
         if any(isinstance(a, Tracer) or not isinstance(a, _ARRAYS) for a in leaves):
             return super().__repr__()  # of a mask, or under a transformation
-        return "; ".join(self.messages())
+        return "; ".join([*self.messages(), *self.origin()])
 
 
 _ARRAYS = jax.Array | np.ndarray

@@ -125,6 +125,9 @@ def simulate(
     run = _run(system, start, *inputs, events, checked_reductions(reductions, adjoint), how)
     made = trajectory(run, _start_error(system, run), steps, save_every, progress)
     warn_of(made.result.resolution, "simulate")
+    if system.not_modelled:
+        result = replace(made.result, not_modelled=system.not_modelled)
+        made = replace(made, result=result)
     finer = functools.partial(_finer, system, run, steps, save_every)
     return repeated_by(made, Refinement(finer, method.order, method.name))
 

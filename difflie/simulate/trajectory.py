@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
@@ -23,6 +23,7 @@ from ..constraints.unilateral import bilateral
 from ..dynamics import momentum
 from ..forces import energy
 from ..quantities import Curve, Effort, Energy, Passive, along, curve
+from ..sensors import readings
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import tree_algorithm
@@ -147,6 +148,30 @@ class Trajectory(eqx.Module):
         In N m or N, at the saved times; see `passive_force`.
         """
         return along(Passive(), system, self)
+
+    def readings(
+        self,
+        system: System,
+        names: Sequence[str] | None = None,
+        noise: jax.Array | None = None,
+        cutoff: bool = False,
+    ) -> dict[str, Float[Array, "saved k"]]:
+        """What the sensors of the system read: by name (m + 1, k), in their units.
+
+        names: of the sensors, None for all but encoders. noise: a key of `jax.random`, with which
+        normally distributed errors of the sensors' `noise` are added; None for none. cutoff:
+        whether readings are clipped at the sensors' `cutoff`, after the noise. Raises ValueError
+        for an unknown name, with the nearest one, and for a sensor that cannot be measured, such as
+        one of a wrench in a closed loop: leave it out of the names.
+
+        >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
+        >>> height = dl.identify.Sensor("height", dl.quantities.Point("ball"), noise=0.01)
+        >>> ball = dl.identify.with_sensors(ball, height)
+        >>> run = dl.simulate(ball, [1.0], [0.0], dt=0.01, steps=20)
+        >>> print(run.readings(ball)["height"][-1].round(4))
+        [0.     0.     0.8038]
+        """
+        return readings(system, self, names, noise, cutoff)
 
     def constraint_violation(
         self, system: System
@@ -376,7 +401,7 @@ def _made(run: Any) -> list[str]:
 
 def _ended(run: Any, t: NDArray) -> list[str]:
     """How it ended, and what is wrong with its values."""
-    said = run.result.messages()
+    said = [*run.result.messages(), *run.result.origin()]
     if bool(np.all(run.result.within_limits)):
         said.append("no limit was exceeded")
     elif t.ndim > 1:

@@ -143,6 +143,11 @@ class System(eqx.Module):
         return self.topology.name
 
     @property
+    def not_modelled(self) -> tuple[str, ...]:
+        """What of its file would change the motion and is not in the system, a text for each."""
+        return self.topology.not_modelled
+
+    @property
     def nq(self) -> int:
         """The number of coordinates: the length of q."""
         return self.topology.nq

@@ -24,7 +24,8 @@ class Topology:
     numbers, kinds[b] the kinds of its degrees of freedom. Parents come before their children.
     mimics[b] is None or the joint whose coordinate joint b follows. A "dof" is one degree of
     freedom, mimic joints included; dofs are numbered in the order of the bodies. unread: other
-    content of the file, kept for writing it again; it does not count in comparisons.
+    content of the file, kept for writing it again. not_modelled: what of the file would change the
+    motion and is not in the system. Both do not count in comparisons.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Topology:
     kinds: tuple[tuple[str, ...], ...]
     mimics: tuple[int | None, ...]
     unread: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    not_modelled: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def manifolds(self) -> tuple[FlatManifold, ...]:

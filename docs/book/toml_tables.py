@@ -13,10 +13,10 @@ from difflie.control.files import ControlFile
 from difflie.control.solve import SOLVERS
 from difflie.control.tables import BOUNDS, COSTS, INPUTS
 from difflie.identify.files import Study
-from difflie.identify.sensors import Encoder
 from difflie.io.config import Config
 from difflie.io.couplings import CONSTRAINTS, TABLES
 from difflie.io.tables import Inline, keys_of, value_kind
+from difflie.sensors import Encoder
 from difflie.sweep.files import QUANTITIES, REDUCTIONS, SweepFile
 
 FILES = {

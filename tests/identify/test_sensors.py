@@ -10,7 +10,7 @@ from pendulums import pendulum
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.sensors import to_measured, to_true
+from difflie.sensors.sensor import to_measured, to_true
 
 SCALE, BIAS = 1.05, -0.3
 

@@ -249,7 +249,6 @@ _ALL = {
     "flex": "flexes",
     "skin": "skins",
     "plugin": "plugins",
-    "sensor": "sensors",
     "cam": "cameras",
     "light": "lights",
     "numeric": "custom numbers",
@@ -269,20 +268,28 @@ _FIELDS = {
 }
 
 
+MEDIUM = "forces of the medium (option density, viscosity)"
+
+
+def has_medium(model: Any) -> bool:
+    """Whether air or water acts on the bodies of a model."""
+    return bool(model.opt.density or model.opt.viscosity)
+
+
 def unused(model: Any, disabled: set[str]) -> Iterator[str]:
     """The features of the model that a `System` does not have, for a warning.
 
     Each with the names of the elements that have it. disabled: the option flags that are off.
     """
-    for what, kind, at in _features(model, disabled):
+    for what, kind, at in features(model, disabled):
         found = list(map(int, at))
         if found:
             yield f"{what} ({listed(model, kind, found)})"
-    if model.opt.density or model.opt.viscosity:
-        yield "forces of the medium (option density, viscosity)"
+    if has_medium(model):
+        yield MEDIUM
 
 
-def _features(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, Iterable[int]]]:
+def features(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, Iterable[int]]]:
     """Each feature with the kind and the numbers of the elements that have it."""
     yield "contacts of geoms", "geom", np.flatnonzero(model.geom_contype | model.geom_conaffinity)
     for kind, what in _ALL.items():

@@ -58,16 +58,22 @@ def listed(model: Any, kind: str, numbers: Sequence[int]) -> str:
     return ", ".join(names[:_MOST]) + more
 
 
+def element_name(model: Any, kind: str, number: int) -> str:
+    """The name of an element in the file; "" without one. kind: as of `listed`."""
+    # Plugins and elements of other versions have no names.
+    starts = getattr(model, f"name_{kind}adr", None)
+    name = b"" if starts is None else model.names[starts[number] :].split(b"\0", 1)[0]
+    return name.decode(errors="replace")
+
+
 def _shown(model: Any, kind: str, number: int) -> str:
     if kind == "body":
         return format_value(body_names(model)[number - 1]) if number else "the world"
     if kind == "jnt":
         return format_value(joint_names(model)[number])
-    # Plugins and elements of other versions have no names.
-    starts = getattr(model, f"name_{kind}adr", None)
-    name = b"" if starts is None else model.names[starts[number] :].split(b"\0", 1)[0]
+    name = element_name(model, kind, number)
     if name:
-        return format_value(name.decode(errors="replace"))
+        return format_value(name)
     owners = getattr(model, f"{kind}_bodyid", None)
     if owners is None:
         return f"number {number}"

@@ -30,7 +30,9 @@ from .check import check_mjcf, disabled_flags, switch_off, unused, without_missi
 from .equalities import equality_constraints
 from .joints import free_friction, lasting_efforts, read_joint
 from .keys import key_states
-from .names import body_names, joint_names, site_names
+from .names import body_names, joint_names, listed, site_names
+from .sensors import read_sensors
+from .strict import not_modelled, refusals
 from .tendons import tendon_couplings
 
 
@@ -38,6 +40,7 @@ def read_mjcf(
     path: str | os.PathLike[str],
     base: str | None = None,
     gravity: ArrayLike | None = None,
+    strict: bool = False,
 ) -> System:
     """The `System` in an MJCF file, with the names and the order of MuJoCo's bodies.
 
@@ -57,7 +60,8 @@ def read_mjcf(
     keyframes `System.state`, unnamed ones "keyN". Stiffness and damping of tendons through sites
     become couplings.
     Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
-    soft. What an option flag switches off is not there.
+    soft. What an option flag switches off is not there. strict: whether what would change the
+    motion and is not modelled is an error, with the lines of its elements.
 
     Warns once of all that is not used and of meshes that are missing, which no motion depends on,
     and as `tree` does of implausible masses and inertias.
@@ -90,9 +94,17 @@ def read_mjcf(
     system = system.with_frames(site_frames(model, named))
     for state in key_states(model, system):
         system = system.with_state(*state)
+    sensors, lost, renamed = read_sensors(mujoco, model, system)
+    system = dataclasses.replace(system, sensors=sensors)
+    moving = not_modelled(model, disabled)
+    if strict and moving:
+        raise ModelError(*refusals(model, moving, path))
+    kept = dataclasses.replace(system.topology, not_modelled=tuple(map(str, moving)))
+    system = dataclasses.replace(system, topology=kept)
     left = list(unused(model, disabled))
+    left += [f"sensors ({listed(model, 'sensor', lost)})"] if lost else []
     remarks = [f"not used: {', '.join(left)}"] if left else []
-    remarks += [*lasting_efforts(model, joint_names(model)), *filter(None, [missing])]
+    remarks += [*lasting_efforts(model, joint_names(model)), *filter(None, [missing]), *renamed]
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system

@@ -45,12 +45,18 @@ _BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "difflie", "@lower", 
 
 # Not named among what is not used, though lost where a system is written without its file.
 _DRAWN = ("link/visual", "material")
+# What no motion depends on: shapes, which say nothing on contacts, and what controllers read.
+_STILL = (
+    *(*_DRAWN, "link/collision", "robot/@version", "transmission", "link/@type"),
+    *("joint/calibration", "joint/safety_controller", "link/self_collision_checking"),
+)
 
 
 def read_urdf(
     path: str | os.PathLike[str],
     base: str | None = None,
     gravity: ArrayLike | None = None,
+    strict: bool = False,
 ) -> System:
     """The `System` in a URDF file; bodies and joints keep the names and order of the file.
 
@@ -61,7 +67,9 @@ def read_urdf(
 
     As specified for URDF, axes default to (1, 0, 0), the axis of a planar joint is the plane's
     normal, and a missing lower or upper limit is 0; continuous joints have no position limits. A
-    mimic of a mimic is resolved to the joint that both follow.
+    mimic of a mimic is resolved to the joint that both follow. strict: whether elements and
+    attributes that are not used, and may change the motion, are an error; these are all but shapes,
+    materials, transmissions, calibrations and limits of controllers.
 
     Warns once of all that is not used and of meshes that are missing, which no motion depends on,
     and as `tree` does of implausible masses and inertias.
@@ -95,8 +103,12 @@ def read_urdf(
     lost = {what: at for what, at in unused.items() if what not in _DRAWN}
     if lost:
         remarks.insert(0, f"not used: {_listed(lost)}")
+    moving = {what: at for what, at in unused.items() if what not in _STILL}
+    if strict and moving:
+        raise ModelError(*(_refused(path, what, at) for what, at in moving.items()))
     if unused:
-        system = replace(system, topology=replace(system.topology, unread=tuple(unused)))
+        kept = replace(system.topology, unread=tuple(unused), not_modelled=tuple(moving))
+        system = replace(system, topology=kept)
     if meshes := missing_meshes(robot, path.parent):
         remarks.append(meshes)
     if remarks:
@@ -314,6 +326,19 @@ def _find_unused(element: Element, path: str, joint_type: str, unused: Notes) ->
 
 def _typed(path: str, name: str, joint_type: str) -> str:
     return f"{joint_type} {path}" if joint_type and name in _BY_TYPE else path
+
+
+_FIRST = 5
+
+
+def _refused(path: Path, what: str, at: list[int]) -> str:
+    """The fault of an element or attribute that may change the motion, read strictly."""
+    more = f" and {len(at) - _FIRST} more" if len(at) > _FIRST else ""
+    lines = ", ".join(map(str, at[:_FIRST]))
+    return (
+        f"{path}:{at[0]}: {what} may change the motion and is not modelled (lines {lines}{more}); "
+        "take it out, or read the file with strict = False"
+    )
 
 
 def _listed(notes: Mapping[str, list[int]]) -> str:

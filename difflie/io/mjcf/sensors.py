@@ -1,0 +1,223 @@
+"""MuJoCo's sensors, as sensors of a system that read the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ... import quantities as dq
+from ...quantities import Quantity
+from ...sensors import Sensor
+from ...system import System
+from ...system.frame import Frame, FrameLike
+from ...system.validation import format_value
+from ..robot_files import distinct, of_quaternion
+from .names import actuator_names, body_names, joint_names, site_names
+
+_AXES = {"FRAMEXAXIS": "x", "FRAMEYAXIS": "y", "FRAMEZAXIS": "z"}
+_IN_REFERENCE: dict[str, Callable[[FrameLike, FrameLike], Quantity]] = {
+    "FRAMEPOS": dq.Origin,
+    "FRAMEQUAT": dq.Attitude,
+    "FRAMELINVEL": dq.LinearVelocity,
+    "FRAMEANGVEL": dq.AngularVelocity,
+    **{kind: lambda f, r, a=axis: dq.FrameAxis(f, a, r) for kind, axis in _AXES.items()},
+}
+_AT_FRAMES: dict[str, Callable[[FrameLike], Quantity]] = {
+    "GYRO": dq.Gyroscope,
+    "ACCELEROMETER": dq.Accelerometer,
+    "VELOCIMETER": dq.Velocimeter,
+    "FRAMELINACC": dq.ProperAcceleration,
+    "FRAMEANGACC": dq.AngularAcceleration,
+}
+_SUBTREES: dict[str, Callable[[str | None], Quantity]] = {
+    "SUBTREECOM": dq.SubtreeCenter,
+    "SUBTREELINVEL": dq.SubtreeVelocity,
+    "SUBTREEANGMOM": dq.SubtreeAngularMomentum,
+}
+_AT_JOINTS: dict[str, Callable[[str], Quantity]] = {
+    "JOINTPOS": dq.JointPosition,
+    "JOINTVEL": dq.JointVelocity,
+    "BALLQUAT": dq.JointPosition,
+    "BALLANGVEL": dq.JointVelocity,
+}
+_ON_JOINTS = 0, 1  # what actuators act on: MuJoCo's mjTRN_JOINT and mjTRN_JOINTINPARENT
+_SCALARS = 2, 3  # slides and hinges: MuJoCo's mjJNT_SLIDE and mjJNT_HINGE
+# What names of sensors cannot have, as paths of parameters have other uses for it.
+_SIGNS = str.maketrans({sign: "_" for sign in "/*?[]"})
+
+
+class _Read(NamedTuple):
+    """What a sensor reads: scale * quantity + bias."""
+
+    quantity: Quantity
+    scale: float = 1.0
+    bias: float = 0.0
+
+
+def read_sensors(
+    mujoco: Any, model: Any, system: System
+) -> tuple[tuple[Sensor, ...], list[int], list[str]]:
+    """The sensors of a MuJoCo model on its system, the numbers of those left out, and remarks.
+
+    A name that a part of the system has already, or that paths cannot have, is changed, which a
+    remark says. Unnamed sensors are called by what they measure, and where, "gyro_imu".
+    """
+    reader = _Reader(mujoco, model, system)
+    taken: set[str] = {*system.body_names, *system.topology.joints, *system.actuator_names}
+    taken |= {c.name for c in system.couplings if c.name is not None}
+    taken |= {"q", "v", "a", "tau", "t", "time", "gravity", "couplings", "constraints", "sensors"}
+    found, left, renamed = [], [], []
+    for k in range(model.nsensor):
+        read = reader.read(k)
+        if read is None:
+            left.append(k)
+            continue
+        given = model.sensor(k).name or reader.title(k)
+        plain = given.translate(_SIGNS)
+        name = distinct(f"{plain}_sensor" if plain in taken else plain, taken)
+        taken.add(name)
+        if name != given and model.sensor(k).name:
+            renamed.append(f"{format_value(given)} as {format_value(name)}")
+        size = int(model.sensor_dim[k])
+        sensor = Sensor(
+            name,
+            read.quantity,
+            read.scale,
+            np.full(size, read.bias) if size > 1 else read.bias,
+            noise=float(model.sensor_noise[k]),
+            cutoff=_cutoff(mujoco, model, k),
+            from_file=True,
+        )
+        found.append(jax.tree.map(lambda a: jnp.asarray(a, system.dtype), sensor))
+    remarks = [f"sensors that are called otherwise: {', '.join(renamed)}"] if renamed else []
+    return tuple(found), left, remarks
+
+
+def _cutoff(mujoco: Any, model: Any, k: int) -> float:
+    """The size at which MuJoCo clips the readings; 0 for directions and quaternions, as it does."""
+    real = int(mujoco.mjtDataType.mjDATATYPE_REAL), int(mujoco.mjtDataType.mjDATATYPE_POSITIVE)
+    return float(model.sensor_cutoff[k]) if model.sensor_datatype[k] in real else 0.0
+
+
+class _Reader:
+    """What the sensors of a model measure of a system."""
+
+    def __init__(self, mujoco: Any, model: Any, system: System) -> None:
+        self.model, self.system = model, system
+        self.kinds = _by_number(mujoco.mjtSensor, "mjSENS_")
+        self.objects = _by_number(mujoco.mjtObj, "mjOBJ_")
+        self.bodies, self.joints = body_names(model), joint_names(model)
+        self.sites, self.actuators = site_names(model), actuator_names(model)
+
+    def title(self, k: int) -> str:
+        """What sensor k measures and where, as a name."""
+        on, what = int(self.model.sensor_objid[k]), self.objects.get(self.model.sensor_objtype[k])
+        names: dict[str | None, Sequence[str]] = {
+            "SITE": self.sites,
+            "JOINT": self.joints,
+            "ACTUATOR": self.actuators,
+            "BODY": ["world", *self.bodies],
+            "XBODY": ["world", *self.bodies],
+        }
+        kind = self.kinds[self.model.sensor_type[k]].lower()
+        return f"{kind}_{names[what][on]}" if what in names else f"{kind}_{k}"
+
+    def read(self, k: int) -> _Read | None:
+        """What sensor k reads; None where the system has no quantity for it."""
+        model = self.model
+        kind, on = self.kinds[model.sensor_type[k]], int(model.sensor_objid[k])
+        if kind in _IN_REFERENCE or kind in _AT_FRAMES or kind == "MAGNETOMETER":
+            return self._at_frame(kind, k)
+        if kind in _SUBTREES:
+            return _Read(_SUBTREES[kind](self.bodies[on - 1] if on else None))
+        if kind in _AT_JOINTS:
+            joint = self.joints[on]
+            if joint not in self.system.joint_names:
+                return None
+            bias = model.qpos0[model.jnt_qposadr[on]] if kind == "JOINTPOS" else 0.0
+            return _Read(_AT_JOINTS[kind](joint), bias=float(bias))
+        if kind in ("FORCE", "TORQUE"):
+            return self._wrench(kind, on)
+        if kind in ("ACTUATORPOS", "ACTUATORVEL", "ACTUATORFRC"):
+            return self._of_actuator(kind, on)
+        return _Read(dq.Time()) if kind == "CLOCK" else None
+
+    def _at_frame(self, kind: str, k: int) -> _Read | None:
+        model = self.model
+        frame = self._frame(model.sensor_objtype[k], int(model.sensor_objid[k]))
+        if frame is None:
+            return None
+        if kind == "MAGNETOMETER":
+            return _Read(dq.Magnetometer(frame.value, model.opt.magnetic.copy()))
+        if kind in _AT_FRAMES:
+            return _Read(_AT_FRAMES[kind](frame.value))
+        reference, number = _Frame(None), int(model.sensor_refid[k])
+        if number >= 0:
+            reference = self._frame(model.sensor_reftype[k], number)
+        return (
+            None if reference is None else _Read(_IN_REFERENCE[kind](frame.value, reference.value))
+        )
+
+    def _frame(self, kind: int, number: int) -> _Frame | None:
+        """The frame of an element; None for cameras that follow others."""
+        model, what = self.model, self.objects.get(kind)
+        if what == "XBODY":
+            return _Frame(self.bodies[number - 1] if number else None)
+        if what == "SITE":
+            name = self.sites[number]
+            return _Frame(f"site:{name}" if name in self.system.body_names else name)
+        if what == "BODY":
+            at, body = (model.body_ipos, model.body_iquat), number
+        elif what == "GEOM":
+            at, body = (model.geom_pos, model.geom_quat), int(model.geom_bodyid[number])
+        elif what == "CAMERA" and model.cam_mode[number] == 0:
+            at, body = (model.cam_pos, model.cam_quat), int(model.cam_bodyid[number])
+        else:
+            return None
+        on = self.bodies[body - 1] if body else None
+        return _Frame(Frame(on, at[0][number].copy(), of_quaternion(at[1][number])))
+
+    def _wrench(self, kind: str, site: int) -> _Read | None:
+        """The moment or the force between the body of a site and its parent.
+
+        None in closed loops, where it does not follow from the motion, and on the world.
+        """
+        body = int(self.model.site_bodyid[site])
+        if not body or self.system.constraints:
+            return None
+        b = self.system.body_names.index(self.bodies[body - 1])
+        frame = self.system.frames[self.sites[site]]
+        joint = self.system.topology.joints[b]
+        wrench = dq.JointWrench(joint, frame.position, frame.rotation)
+        return _Read(dq.Entries(wrench, (0, 1, 2) if kind == "TORQUE" else (3, 4, 5)))
+
+    def _of_actuator(self, kind: str, a: int) -> _Read | None:
+        """The length, velocity or force of an actuator at a slide or hinge, before its gear."""
+        model = self.model
+        j, gear = int(model.actuator_trnid[a, 0]), float(model.actuator_gear[a, 0])
+        at_joint = model.actuator_trntype[a] in _ON_JOINTS and model.jnt_type[j] in _SCALARS
+        if not at_joint or self.joints[j] not in self.system.joint_names:
+            return None
+        if kind == "ACTUATORVEL":
+            return _Read(dq.JointVelocity(self.joints[j]), gear) if gear else None
+        if kind == "ACTUATORPOS":
+            ref = float(model.qpos0[model.jnt_qposadr[j]])
+            return _Read(dq.JointPosition(self.joints[j]), gear, gear * ref) if gear else None
+        if self.actuators[a] not in self.system.actuator_names or not gear:
+            return None
+        return _Read(dq.ActuatorEffort(self.actuators[a]), 1 / gear)
+
+
+class _Frame(NamedTuple):
+    """A frame, which may be the world's: None."""
+
+    value: FrameLike
+
+
+def _by_number(enum: Any, prefix: str) -> dict[int, str]:
+    """The names of an enumeration without their prefix, by number."""
+    return {int(value): name.removeprefix(prefix) for name, value in enum.__members__.items()}

@@ -1,0 +1,123 @@
+"""What of a robot file is not modelled: an error where asked for, and in the result of a run."""
+
+import jax.numpy as jnp
+import pytest
+
+import difflie as dl
+from difflie.io.config import ConfigError, read_config
+from difflie.io.loading import load_system
+from difflie.simulate.report import simulation_report, simulation_results
+from difflie.system.validation import ModelError
+
+MJCF = """<mujoco model="m">
+<option viscosity="0.1"/>
+<worldbody>
+  <camera name="eye"/>
+  <geom name="floor" type="plane" size="1 1 1"/>
+  <body name="b" gravcomp="1">
+    <joint name="j" axis="0 1 0"/>
+    <geom size=".1"/>
+    <include file="more.xml"/>
+  </body>
+</worldbody>
+<actuator>
+  <motor name="j" joint="j"/>
+</actuator>
+</mujoco>
+"""
+MORE = """<mujoco>
+<geom name="nose" size=".1" contype="0" conaffinity="0"/>
+<body name="ball" pos="0 0 -1">
+  <joint name="s" type="ball" stiffness="2"/><geom size=".1" mass="1" contype="0" conaffinity="0"/>
+</body>
+</mujoco>
+"""
+URDF = """<robot name="r">
+  <link name="base"><collision><geometry><box size="1 1 1"/></geometry></collision></link>
+  <link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"
+    iyz="0"/></inertial></link>
+  <joint name="j" type="continuous"><parent link="base"/><child link="arm"/>
+    <dynamics damping="0.1" springiness="3"/>
+  </joint>
+  <transmission name="t"/>
+  <gazebo/><gazebo/>
+</robot>
+"""
+
+
+@pytest.fixture
+def mjcf(tmp_path):
+    (tmp_path / "m.xml").write_text(MJCF)
+    (tmp_path / "more.xml").write_text(MORE)
+    return tmp_path / "m.xml"
+
+
+@pytest.fixture
+def urdf(tmp_path):
+    (tmp_path / "r.urdf").write_text(URDF)
+    return tmp_path / "r.urdf"
+
+
+def test_strict_mjcf_lists_all_with_lines(mjcf):
+    """Guards each feature with the line of its element, of its body without a name, or inside."""
+    with pytest.raises(ModelError) as raised:
+        dl.load(mjcf, strict=True)
+    faults = str(raised.value).splitlines()
+    more = mjcf.with_name("more.xml")
+    for start, what in (
+        (f"{mjcf}:5: ", f"contacts of geoms ('floor', number 1 of 'b') .*at {mjcf}:5, {mjcf}:6"),
+        (f"{mjcf}:13: ", "actuators"),
+        (f"{more}:4: ", "springs of ball and free joints ('s')"),
+        (f"{mjcf}:6: ", "gravity compensation of bodies ('b')"),
+        (f"{mjcf}:2: ", "forces of the medium"),
+    ):
+        (fault,) = [fault for fault in faults if fault.startswith(start) and what[:18] in fault]
+        assert all(part in fault for part in what.split(" .*"))
+        assert fault.endswith("take it out, or read the file with strict = False")
+    assert len(faults) == 5 and "cameras" not in str(raised.value)
+
+
+def test_strict_urdf_lists_all_with_lines(urdf):
+    """Guards unknown elements and attributes, and that shapes and transmissions are no faults."""
+    with pytest.raises(ModelError) as raised:
+        dl.load(urdf, strict=True)
+    first, second = sorted(str(raised.value).splitlines())
+    assert first.startswith(f"{urdf}:6: joint/dynamics/@springiness may change the motion")
+    assert second.startswith(f"{urdf}:9: gazebo may change the motion") and "9, 9" in second
+    for lost in ('springiness="3"', "<gazebo/><gazebo/>"):
+        urdf.write_text(urdf.read_text().replace(lost, ""))
+    with pytest.warns(UserWarning, match="not used: link/collision"):
+        system = dl.load(urdf, strict=True)
+    assert system.not_modelled == ()
+
+
+def test_results_say_what_is_not_modelled(mjcf, tmp_path):
+    """Guards the list on systems, also locked and frozen, and in a run, its text and its page."""
+    with pytest.warns(UserWarning, match="not used"):
+        system = dl.load(mjcf)
+    assert system.not_modelled[0] == "contacts of geoms ('floor', number 1 of 'b')"
+    assert system.not_modelled[-1] == "forces of the medium (option density, viscosity)"
+    for other in (system.frozen(), dl.lock(system, {"j": 0.0})):
+        assert other.not_modelled == system.not_modelled
+    run = dl.simulate(system, system.neutral(), jnp.zeros(system.nv), dt=1e-3, steps=3)
+    said = "not modelled, of the file: contacts of geoms ('floor', number 1 of 'b'), "
+    assert run.result.not_modelled == system.not_modelled
+    assert said in repr(run.result) and said in repr(run)
+    results = simulation_results(run, system)
+    assert results.not_modelled == list(system.not_modelled)
+    page = simulation_report(run, system, results, {}, whole=False)
+    assert any(said[1:] in line for line in page.verdict)
+    arm = dl.load(dl.examples.path("arm7"))
+    plain = dl.simulate(arm, arm.neutral(), jnp.zeros(7), dt=1e-3, steps=3)
+    assert plain.result.not_modelled == () and "not modelled" not in repr(plain.result)
+
+
+def test_strict_configurations(mjcf, tmp_path):
+    """Guards strict = true in [system], and that it is a boolean."""
+    file = tmp_path / "run.toml"
+    file.write_text(f'[system]\nfile = "{mjcf}"\nstrict = true\n')
+    with pytest.raises(ModelError, match="contacts of geoms"):
+        load_system(read_config(file))
+    file.write_text(f'[system]\nfile = "{mjcf}"\nstrict = "yes"\n')
+    with pytest.raises(ConfigError, match=r"system.strict is 'yes'; it must be true or false"):
+        read_config(file)
