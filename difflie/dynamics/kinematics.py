@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Matrix, Vector
 from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
+from ..system.shared import shared
 from ..system.traverse import forward_pass
 
 Index = jax.Array | int
@@ -78,6 +79,7 @@ def dof_motions(
     return forward_pass(tree.topology, move, (tree.zero_twist, tree.base_acceleration), data)
 
 
+@shared
 def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
     """The pose of every body in the world (nb,), at q (nq,)."""
     return tree.body_values(dof_poses(tree, q), world_frame(q.dtype)) @ tree.body_frames
@@ -89,6 +91,7 @@ def frame_world_pose(tree: Tree, q: Float[Array, " nq"], place: Place) -> Transf
     return pose if place.inner is None else pose @ place.inner
 
 
+@shared
 def body_twist_components(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
     """The body-fixed twist of every body (nb,), at q (nq,), v (nv,)."""
     twists = tree.body_values(dof_twists(tree, q, v), tree.zero_twist)
@@ -102,6 +105,7 @@ def world_frame(dtype: np.dtype) -> Transform:
     return Transform(Matrix(*entries), Vector(zero, zero, zero))
 
 
+@shared
 def body_motions(
     tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
 ) -> tuple[Motion, Motion]:

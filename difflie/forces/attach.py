@@ -15,7 +15,7 @@ from .at_joint import JointCoupling
 from .coupling import Coupling
 from .internal_states import filled
 from .names_of_couplings import coupling_names, name_faults
-from .path import on_bodies
+from .path import Path, on_bodies
 
 
 def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:
@@ -83,20 +83,25 @@ def _attached(system: System, coupling: Coupling | JointCoupling | Actuator) -> 
 
 def _on_bodies(system: System, part: Any) -> Any:
     """The same coupling or actuator, with what was given in named frames on their bodies."""
+    axis = part.axis if isinstance(part, Actuator) else None
     if isinstance(part, Coupling):
-        path = part.path
-    elif isinstance(part, Actuator) and part.axis is not None:
-        path = part.axis.path
-    else:
+        if _is_placed(system, part.path):
+            return part
+        return part.on_bodies(*on_bodies(system, _in_precision(system, part.path)))
+    if axis is None or _is_placed(system, axis.path):
         return part
-    if all(name in (None, *system.body_names) for name in path.bodies):
-        return part
-    path = replace(path, points=jnp.asarray(path.points, system.dtype))
-    moved, rotations = on_bodies(system, path)
-    if isinstance(part, Coupling):
-        return part.on_bodies(moved, rotations)
-    turned = Axis(moved.bodies[0], moved.points[0], rotations[0] @ part.axis.direction)
+    moved, (rotation,) = on_bodies(system, _in_precision(system, axis.path))
+    turned = Axis(moved.bodies[0], moved.points[0], rotation @ axis.direction)
     return replace(part, axis=turned, name=part.label)
+
+
+def _is_placed(system: System, path: Path) -> bool:
+    """Whether a path names bodies and the world only."""
+    return all(name in (None, *system.body_names) for name in path.bodies)
+
+
+def _in_precision(system: System, path: Path) -> Path:
+    return replace(path, points=jnp.asarray(path.points, system.dtype))
 
 
 def _name_faults(system: System, part: Coupling | JointCoupling | Actuator) -> list[str]:

@@ -28,6 +28,7 @@ from ..system.fields import number
 from ..system.frame import Frame, as_frame
 from ..system.kinematic_tree import Tree
 from ..system.named_frames import placement
+from ..system.shared import shared
 from ..system.system import System
 from ..system.validation import ModelError, format_value, nearest
 from .effort import Effort, check_known
@@ -63,23 +64,30 @@ class AccelerationQuantity(Quantity):
         u: Float[Array, " nu"] | None,
         t: jax.Array | float,
     ) -> Float[Array, "..."]:
-        return self.at(system, q, v, _acceleration(self.name, system, q, v, u, t), u, t)
+        return self.at(system, q, v, _acceleration(system, q, v, u, t, self.name), u, t)
 
 
 def _acceleration(
-    name: str,
     system: System,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     u: Float[Array, " nu"] | None,
     t: jax.Array | float,
+    name: str,
 ) -> Float[Array, " nv"]:
-    """The acceleration (nv,) of a state under a command u."""
+    """The acceleration (nv,) of a state under a command u; name: of what depends on it."""
     if any(isinstance(c, Unilateral) for c in system.constraints):
         raise ValueError(
             f"{system.name}: {name} depends on the acceleration, which has jumps at unilateral "
             "constraints; take these off, or put compliant contacts in their place"
         )
+    return _of_motion(system, q, v, u, t)
+
+
+@shared
+def _of_motion(
+    system: System, q: jax.Array, v: jax.Array, u: jax.Array | None, t: jax.Array | float
+) -> jax.Array:
     tree = Tree.of(system)
     effort = jnp.asarray(Effort()(system, q, v, u, t), q.dtype) + passive(tree, q, v)
     if system.constraints:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ..quantities import Quantity, along
 from ..quantities.along import Motion
 from ..quantities.quantity import Labels, joined
+from ..system.shared import sharing
 from ..system.system import System
 from ..system.validation import format_value, nearest
 from .sensor import Sensor
@@ -37,7 +38,8 @@ class _Together(Quantity):
         u: Float[Array, " nu"] | None,
         t: jax.Array | float,
     ) -> Float[Array, " K"]:
-        return joined(*(sensor.predicted(system, q, v, None, u, t) for sensor in self.sensors))
+        with sharing(system) as known:
+            return joined(*(sensor.predicted(known, q, v, None, u, t) for sensor in self.sensors))
 
 
 def readings(
@@ -64,7 +66,8 @@ def readings(
     if not chosen:
         return {}
     values = along(_Together(tuple(chosen)), system, run)
-    ends = np.cumsum([sensor.size(system) for sensor in chosen])
+    # A bias has an entry for each reading of its sensor; see `with_sensors`.
+    ends = np.cumsum([sensor.bias.size for sensor in chosen])
     parts = jnp.split(values, ends[:-1].tolist(), axis=-1)
     keys = [None] * len(chosen) if noise is None else jax.random.split(noise, len(chosen))
     found = {}
