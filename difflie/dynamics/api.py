@@ -76,7 +76,15 @@ def body_index(system: System, body: Index) -> int | jax.Array:
             on = system.frame(body)
             raise ValueError(f"{system.name}: {body!r} is a frame on {on}; name a body")
         return names.index(body)
-    return body if isinstance(body, Tracer) else range(len(names))[body]
+    if isinstance(body, Tracer):
+        return body
+    try:
+        return range(len(names))[body]
+    except (TypeError, IndexError) as error:
+        raise type(error)(
+            f"{system.name}: {format_value(body)} is none of its {len(names)} bodies; give the "
+            "name of a body or of a frame, a difflie.Frame, or an index"
+        ) from None
 
 
 def placed(system: System, frame: Index | Frame) -> Place:

@@ -109,6 +109,10 @@ def test_a_body_wins_over_a_site_of_its_name(two):
     assert list(system.frames) == ["mark", "base", "tcp", "site3"]
     with pytest.raises(ValueError, match="no body is named 'tpc', and no frame; did you mean 'tc"):
         dl.pose(system, q, "tpc")
+    with pytest.raises(TypeError, match="two: None is none of its 3 bodies; give the name of a"):
+        dl.pose(system, q, None)
+    with pytest.raises(IndexError, match="two: 3 is none of its 3 bodies"):
+        dl.jacobian(system, q, 3)
     with pytest.raises(ValueError, match="axes is 'local'; it must be 'world' or 'frame'"):
         dl.jacobian(system, q, "tcp", "local")
 
