@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..groups import FlatProduct
 from ..solvers.corrections import Chord
-from ..solvers.linear import product
+from ..solvers.linear import decomposed, product
 from ..solvers.root import root
 from .method import Method, Scalar, chosen
 
@@ -300,8 +300,8 @@ def _redundant(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """
     if not len(gram):
         return gram
-    s, basis = jnp.linalg.eigh(gram)
-    nothing = s < float(jnp.finfo(gram.dtype).eps) ** 0.75 * s[-1]
+    s, basis = decomposed(gram)
+    nothing = s < float(jnp.finfo(gram.dtype).eps) ** 0.75 * jnp.max(s)
     return product(basis * nothing, basis.T)
 
 

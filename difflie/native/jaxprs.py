@@ -73,6 +73,10 @@ def depending(jaxpr: Any, varied: Sequence[bool]) -> list[bool]:
             changes = depending(nested(equation.params)[0].jaxpr, reads)
         elif name == "scan":
             changes = _scan_depending(equation.params, reads)
+        elif name == "cond":
+            # Which branch is taken is a whole number. Each may change others of the results.
+            branches = [depending(b.jaxpr, reads[1:]) for b in equation.params["branches"]]
+            changes = map(any, zip(*branches, strict=True))
         else:
             # A function with a derivative of its own may change with all that it reads.
             changes = list(map(_is_float, equation.outvars))

@@ -156,11 +156,11 @@ def minimum_norm(gram: jax.Array, half: jax.Array | None = None) -> Linear:
         return lambda b: b
     gram, half = jax.lax.stop_gradient((gram, half))
     if half is None or len(half) >= len(gram):
-        s, basis = _eigen(gram)
+        s, basis = decomposed(gram)
         weight = _weights(s, jnp.max(s))
     else:
         # The eigenvectors of the Gram matrix are half^T u / sqrt(s).
-        s, basis = _eigen(product(half, half.T))
+        s, basis = decomposed(product(half, half.T))
         basis = product(half.T, basis)
         weight = _weights(s, jnp.max(s), 0)
 
@@ -174,7 +174,8 @@ def minimum_norm(gram: jax.Array, half: jax.Array | None = None) -> Linear:
     return refined
 
 
-def _eigen(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+def decomposed(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Eigenvalues (n,), in no order, and eigenvectors (n, n) of a symmetric a (n, n)."""
     s, basis = eigen(a) if len(a) <= SMALL else jnp.linalg.eigh(a)
     return s, basis
 

@@ -95,6 +95,7 @@ SMOOTH = {
         lax.switch(-n[2], [jnp.sin, jnp.cos], x),
         lax.cond(b[1], lambda: (x, n), lambda: (2 * x, n + 1)),
         lax.cond(b[0], lambda: jnp.float32(1), lambda: jnp.float32(2)),
+        jax.grad(lambda x: jnp.sum(lax.cond(b[0], lambda: lax.map(jnp.sin, x * m), lambda: m)))(x),
     ),
     "loops of known length": lambda x, m, n, b: (
         lax.scan(lambda c, r: (jnp.sin(c) * r, c[0]), x, m),
@@ -302,7 +303,7 @@ ELSEWHERE = set(
     "jit pjit remat2 scatter-add scatter_add scatter-mul scatter_mul scatter-min scatter_min "
     "scatter-max scatter_max scatter-sub scatter_sub stop_gradient pcast pvary reshard "
     "reduced_vary_cast "
-    "stack tile unstack lu_pivots_to_permutation log2 one_minus_square polynomial".split()
+    "empty2 stack tile unstack lu_pivots_to_permutation log2 one_minus_square polynomial".split()
 )
 
 

@@ -432,6 +432,36 @@ def test_long_loops_inside_are_not_written_out(monkeypatch, reverse):
     np.testing.assert_allclose(*both, rtol=1e-12)
 
 
+def test_long_loops_inside_that_wait_for_a_condition(monkeypatch):
+    """They are repeated, not written out, in gradients too, which no branch takes from them."""
+    monkeypatch.setenv("DIFFLIE_CACHE", "0")
+    monkeypatch.setattr(control_flow, "_entries", lambda jaxpr: control_flow._MOST_TRANSPOSED // 4)
+    rolled_linear, used = control_flow.rolled_linear, []
+    monkeypatch.setattr(
+        control_flow, "rolled_linear", lambda *args: used.append(1) or rolled_linear(*args)
+    )
+
+    def run(scan, x, rows):
+        def body(x, row):
+            def attempt(state):
+                left, x = state
+                inside = lax.scan(lambda y, _: (jnp.sin(y) + 0.1 * row, None), x, None, 2)[0]
+                return left - 0.3, x / (1 + inside @ inside)
+
+            def guarded(state, _):
+                return lax.cond(state[0] > 0, attempt, lambda state: state, state), None
+
+            _, x = lax.scan(guarded, (jnp.abs(row[0]), x * row), None, 2)[0]
+            return x, x[0]
+
+        return scan(body, x, rows, LENGTH)
+
+    mine, jaxs = scalar(lambda *args: run(scan, *args)), scalar(lambda *args: run(lax.scan, *args))
+    gradient = natively(2, jax.grad(mine, (0, 1)), X, ROWS)
+    assert_same(gradient, jax.jit(jax.grad(jaxs, (0, 1)))(X, ROWS), 1e-12)
+    assert used
+
+
 def _derivatives(mine, jaxs):
     """Gradients, the tangent along ones, and second derivatives."""
     along_ones = lambda f: lambda *x: jax.jvp(f, x, jax.tree.map(jnp.ones_like, x))  # noqa: E731

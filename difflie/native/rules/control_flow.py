@@ -58,7 +58,9 @@ def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
         split = carried_linearly(program, body, fixed, carry, sliced)
         if split is None:
             return rolled(program, body, order, fixed, carry, sliced)
-        if entries > _MOST_TRANSPOSED and not any(map(program.is_linear, flat(sliced))):
+        # A loop in a branch is skipped where it is repeated, as attempts that are not needed.
+        is_repeated = entries > _MOST_TRANSPOSED or program.guard is not None
+        if is_repeated and not any(map(program.is_linear, flat(sliced))):
             return rolled_linear(program, body, order, fixed, carry, sliced, split)
     saved = []
     for i in order:

@@ -85,6 +85,7 @@ PARAMETERS: Mapping[str, Mapping[str, Accepts]] = {
         out_sharding=_on_one_device,
     ),
     "dynamic_slice": _params("slice_sizes"),
+    "empty2": _params("dtype memory_space"),
     "gather": _INDEXED | _params("slice_sizes fill_value"),
     "integer_pow": _params("y"),
     "iota": _PLACED | _params("dtype shape dimension"),

@@ -1,0 +1,120 @@
+"""Every method has a program for every kind of machine, in motions and in gradients."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from loops import four_bar
+
+import difflie as dl
+
+
+def arm(**joint):
+    """Two bars on hinges that cross."""
+    return dl.chain(
+        [
+            dl.Body(
+                name=f"link{i}",
+                joint=dl.Revolute(axis=axis, **joint),
+                position=(0.5 * i, 0.0, 0.0),
+                mass=1.0,
+                com=(0.25, 0.0, 0.0),
+                inertia=np.diag((1e-3, 0.02, 0.02)),
+            )
+            for i, axis in enumerate(((0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
+        ]
+    )
+
+
+def flying():
+    """A free body with two hinges on it."""
+    bodies = [
+        dl.Body(name=f"b{i}", joint=joint, mass=1.0, com=(0.1, 0.05, 0.0), inertia=0.02 * np.eye(3))
+        for i, joint in enumerate((dl.Free(), *(dl.Revolute(axis=e) for e in np.eye(3)[:2])))
+    ]
+    return dl.chain(bodies)
+
+
+def sprung():
+    path = [(None, (0.0, 0.0, 1.0)), ("link1", (0.2, 0.1, 0.0))]
+    return dl.attach(arm(stiffness=2.0, damping=0.1), dl.Spring(path, 50.0, 0.3))
+
+
+def touching():
+    path = [(None, (0.0, 0.0, -0.3)), ("link1", (0.5, 0.0, 0.0))]
+    return dl.attach(arm(), dl.PlaneContact(path, 1e3, (0.0, 0.0, 1.0)))
+
+
+MACHINES = {
+    "free": flying,
+    "loop": lambda: four_bar()[0],
+    "friction": lambda: arm(friction=0.2),
+    "springs": sprung,
+    "contact": touching,
+    "stop": lambda: dl.attach(arm(lower=-0.35, upper=0.35), dl.JointStop(500.0)),
+}
+# One of those that differ in their tableau only.
+METHODS = (
+    *("SemiImplicitEuler", "BodyFixedEuler", "StormerVerlet", "CF4", "RKMK8", "BogackiShampine32"),
+    *("RungeKutta43", "DormandPrince54", "ImplicitMidpoint", "GaussLegendre6", "EnergyMomentum"),
+    *("VariationalMidpoint", "Moreau", "GeneralizedAlpha", "BDF2", "Rattle"),
+)
+EMBEDDED = ("BogackiShampine32", "RungeKutta43", "DormandPrince54")
+REFUSED = {("VariationalMidpoint", "loop")} | {
+    ("EnergyMomentum", kind) for kind in ("loop", "contact", "stop")
+}
+QUICK = ("DormandPrince54", "friction")
+
+
+def moved(method, kind):
+    """A number of the end of a short motion, as a function of the machine, and the machine."""
+    if kind == "loop":
+        system, q, v = four_bar()
+    else:
+        system = MACHINES[kind]()
+        q = dl.integrate(system, system.neutral(), jnp.linspace(-0.4, 0.3, system.nv))
+        v = jnp.linspace(0.5, -0.2, system.nv)
+
+    def end(system):
+        run = dl.simulate(system, q, v, dt=2e-3, steps=10, method=method)
+        return jnp.sum(jnp.sin(run.q[-1])) + jnp.sum(jnp.cos(run.v[-1]))
+
+    return end, system
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        pytest.param(method, kind, marks=() if (method, kind) == QUICK else pytest.mark.slow)
+        for method in METHODS
+        for kind in MACHINES
+    ],
+)
+def test_motions_and_gradients_have_programs(method, kind, monkeypatch, capfd):
+    """Guards that none runs the ordinary way, of which DIFFLIE_NATIVE=explain would tell."""
+    monkeypatch.setenv("DIFFLIE_NATIVE", "explain")
+    monkeypatch.setenv("DIFFLIE_TIERED", "0")
+    end, system = moved(method, kind)
+    if (method, kind) in REFUSED:
+        with pytest.raises(ValueError, match=method):
+            end(system)
+        return
+    value, gradient = jax.jit(jax.value_and_grad(end))(system)
+    assert np.isfinite(value)
+    assert any(np.any(leaf) for leaf in jax.tree.leaves(gradient))
+    assert "native:" not in capfd.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MACHINES)
+@pytest.mark.parametrize("method", EMBEDDED)
+def test_numbers_of_adaptive_methods_are_those_of_jax(method, kind, monkeypatch):
+    """Guards loops inside that are repeated in both directions: gradients against tangents."""
+    end, system = moved(method, kind)
+    value, gradient = jax.jit(jax.value_and_grad(end))(system)
+    direction = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), 0.1 * x, 0.0), system)
+    monkeypatch.setenv("DIFFLIE_NATIVE", "0")
+    wanted, along = jax.jit(lambda s, d: jax.jvp(end, (s,), (d,)))(system, direction)
+    np.testing.assert_allclose(value, wanted, rtol=1e-12)
+    pairs = zip(*map(jax.tree.leaves, (gradient, direction)), strict=True)
+    np.testing.assert_allclose(sum(jnp.sum(g * d) for g, d in pairs if d.any()), along, rtol=1e-9)
