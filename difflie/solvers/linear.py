@@ -76,11 +76,18 @@ def singular_values(a: jax.Array) -> jax.Array:
     count = len(a)
     if not a.size:
         return jnp.zeros(count, a.dtype)
-    half = (count + 1) // 2
     largest = jnp.max(jnp.abs(a))
-    a = a / jnp.where(largest > 0, largest, 1)
-    rows = jnp.pad(a, ((2 * half - count, 0), (0, 0)))
-    limit = a.shape[1] * float(jnp.finfo(a.dtype).eps)
+    rows = _orthogonal(a / jnp.where(largest > 0, largest, 1), a.shape[1])
+    lengths = largest * jnp.sqrt(jnp.sum(rows * rows, axis=1))
+    # The row that was added has no length, and is the last of them.
+    return -jnp.sort(-lengths)[:count]
+
+
+def _orthogonal(rows: jax.Array, width: int) -> jax.Array:
+    """Rows (m, n), rotated until their first `width` entries are orthogonal; m is made even."""
+    half = (len(rows) + 1) // 2
+    rows = jnp.pad(rows, ((2 * half - len(rows), 0), (0, 0)))
+    limit = width * float(jnp.finfo(rows.dtype).eps)
     order = _next_pairs(half)
     turns = max(1, 2 * half - 1)
 
@@ -91,7 +98,8 @@ def singular_values(a: jax.Array) -> jax.Array:
     def turn(state: tuple) -> tuple:
         rows, orthogonal, count = state
         x, y = rows[:half], rows[half:]
-        xx, xy, yy = (jnp.sum(u * v, axis=1) for u, v in ((x, x), (x, y), (y, y)))
+        pairs = ((x, x), (x, y), (y, y))
+        xx, xy, yy = (jnp.sum(u[:, :width] * v[:, :width], axis=1) for u, v in pairs)
         # A comparison with what is not a number is false, and ends the search.
         oblique = jnp.any(jnp.abs(xy) > limit * jnp.sqrt(xx) * jnp.sqrt(yy))
         c, s = _rotations(xx, xy, yy)
@@ -100,10 +108,7 @@ def singular_values(a: jax.Array) -> jax.Array:
         return rows, jnp.where(oblique, 0, orthogonal + 1), count + 1
 
     none = jnp.asarray(0)
-    rows, _, _ = jax.lax.while_loop(unfinished, turn, (rows, none, none))
-    lengths = largest * jnp.sqrt(jnp.sum(rows * rows, axis=1))
-    # The row that was added has no length, and is the last of them.
-    return -jnp.sort(-lengths)[:count]
+    return jax.lax.while_loop(unfinished, turn, (rows, none, none))[0]
 
 
 def _rotations(p: jax.Array, pq: jax.Array, q: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -188,11 +193,22 @@ def pseudoinverse(matrix: jax.Array) -> Linear:
     """
     if not len(matrix):
         return lambda b: b
-    u, s, vt = jnp.linalg.svd(jax.lax.stop_gradient(matrix))
-    weight = _weights(s, s[0])
+    matrix = jax.lax.stop_gradient(matrix)
+    if len(matrix) <= SMALL:
+        # Rotations r make the rows of w = r matrix orthogonal, their lengths are the values.
+        largest = jnp.max(jnp.abs(matrix))
+        scale = jnp.where(largest > 0, largest, 1)
+        unit = jnp.eye(len(matrix), dtype=matrix.dtype)
+        rows = _orthogonal(jnp.concatenate((matrix / scale, unit), axis=1), len(matrix))
+        w, r = jnp.split(rows, 2, axis=1)
+        s = jnp.sqrt(jnp.sum(w * w, axis=1))
+        w, weight = w / scale, _weights(s, jnp.max(s), 0)
+    else:
+        u, s, w = jnp.linalg.svd(matrix)
+        r, weight = u.T, _weights(s, s[0])
 
     def solved(b: jax.Array) -> jax.Array:
-        return product(vt.T, weight * product(u.T, b))
+        return product(w.T, weight * product(r, b))
 
     return solved
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from difflie import native
-from difflie.solvers.linear import eigen, minimum_norm, singular_values
+from difflie.solvers.linear import eigen, minimum_norm, pseudoinverse, singular_values
 
 RANDOM = np.random.default_rng(0)
 
@@ -103,3 +103,15 @@ def test_the_smallest_solution_by_a_factor(rank):
     x = minimum_norm(jnp.asarray(gram), jnp.asarray(half))(b)
     np.testing.assert_allclose(x, np.linalg.pinv(gram, 1e-10) @ b, atol=1e-9)
     np.testing.assert_allclose(x, minimum_norm(jnp.asarray(gram))(b), atol=1e-9)
+
+
+@pytest.mark.parametrize("rank", [0, 3, 5])
+def test_the_pseudoinverse_of_small_matrices(rank):
+    """Guards redundant constraints of RATTLE: as by LAPACK, in a program too."""
+    matrix = of_rank(rank, (5, 5)) if rank else np.zeros((5, 5))
+    b = matrix @ RANDOM.normal(size=5)
+    wanted = np.linalg.pinv(matrix, 1e-10) @ b
+    solve = lambda a, b: pseudoinverse(a)(b)  # noqa: E731
+    for f in (solve, native.kernel(solve)):
+        np.testing.assert_allclose(f(jnp.asarray(matrix), jnp.asarray(b)), wanted, atol=1e-8)
+    assert np.isnan(solve(jnp.full((2, 2), jnp.nan), jnp.ones(2))).all()
