@@ -45,6 +45,11 @@ def load(
     (7, 'joint1')
     """
     path = Path(path)
+    if not path.exists() and str(path) in examples.machines():
+        raise FileNotFoundError(
+            f"there is no file {path}; the machine of this name that comes with difflie is "
+            f'dl.load(dl.examples.path("{path}"))'
+        )
     if path.suffix.lower() not in _SUFFIXES and not path.is_dir():
         raise ValueError(
             f"{path}: a file {path.suffix} is not supported; supported are URDF and MJCF, in a "

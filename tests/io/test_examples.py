@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import difflie as dl
+from difflie import identify as di
 from difflie.cli import main
 from difflie.io import examples
 from difflie.io.config import ConfigError, read_config
@@ -96,6 +97,17 @@ def test_the_command_lists_and_copies(tmp_path, capsys):
     main(["examples", "copy", "arm7_hold", "--out", str(tmp_path)])
     said = capsys.readouterr().out
     assert f"difflie run {tmp_path}/arm7_hold.toml --out arm7_hold" in re.sub(r"\s+", " ", said)
-    for wrong in (["copy"], ["list", "arm7_hold"], ["copy", "arm8"]):
+    main(["examples", "log", "simple_pendulum", "--out", str(tmp_path)])
+    assert "simple_pendulum_log.csv" in capsys.readouterr().out
+    log = di.read_recording(tmp_path / "simple_pendulum_log.csv")
+    assert log.q.shape == log.v.shape == log.tau.shape == (1001, 1)
+    for wrong in (["copy"], ["list", "arm7_hold"], ["copy", "arm8"], ["log", "stewart"]):
         with pytest.raises(SystemExit, match="2"):
             main(["examples", *wrong])
+
+
+def test_a_name_in_place_of_a_file_is_answered(tmp_path, monkeypatch):
+    """Who writes `dl.load("arm7")` is told of `dl.examples.path`."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r'dl\.load\(dl\.examples\.path\("arm7"\)\)'):
+        dl.load("arm7")

@@ -111,10 +111,10 @@ def test_motions_and_gradients_have_programs(method, kind, monkeypatch, capfd):
 def test_numbers_of_adaptive_methods_are_those_of_jax(method, kind, monkeypatch):
     """Guards loops inside that are repeated in both directions: gradients against tangents."""
     end, system = moved(method, kind)
-    value, gradient = jax.jit(jax.value_and_grad(end))(system)
-    direction = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), 0.1 * x, 0.0), system)
+    of_masses = lambda mass: end(system.replace(mass=mass))  # noqa: E731
+    mass, change = system.bodies.mass, jnp.linspace(0.3, 1.0, len(system.bodies.mass))
+    value, gradient = jax.jit(jax.value_and_grad(of_masses))(mass)
     monkeypatch.setenv("DIFFLIE_NATIVE", "0")
-    wanted, along = jax.jit(lambda s, d: jax.jvp(end, (s,), (d,)))(system, direction)
+    wanted, along = jax.jit(lambda x, d: jax.jvp(of_masses, (x,), (d,)))(mass, change)
     np.testing.assert_allclose(value, wanted, rtol=1e-12)
-    pairs = zip(*map(jax.tree.leaves, (gradient, direction)), strict=True)
-    np.testing.assert_allclose(sum(jnp.sum(g * d) for g, d in pairs if d.any()), along, rtol=1e-9)
+    np.testing.assert_allclose(gradient @ change, along, rtol=1e-9)
