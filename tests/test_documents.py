@@ -58,6 +58,22 @@ def test_every_name_has_an_entry():
     assert set(re.findall(r"\[`dl\.(\w+)`\]", reference.index())) == set(difflie.__all__)
 
 
+def test_the_map_of_packages_is_that_of_the_source():
+    """Guards the page on the architecture: all packages, each with imports from above it only."""
+    import packages
+
+    assert packages.MARK in (ROOT / "docs/architecture.md").read_text()
+    seen = set()
+    for row in packages.table().splitlines()[2:]:
+        name, said, imports = (cell.strip() for cell in row.strip("|").split("|"))
+        assert said.endswith(".")
+        assert set(re.findall(r"`(\w+)`", imports)) <= seen
+        seen.add(name.strip("`"))
+    assert seen == {
+        path.parent.name for path in Path(difflie.__file__).parent.glob("*/__init__.py")
+    }
+
+
 def test_every_key_of_every_table_is_told():
     """Guards the page of configuration files: what the shipped ones use is on it."""
     import toml_tables

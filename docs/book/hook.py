@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import blocks
+import packages
 import papers
 import published
 import reference
@@ -130,6 +131,7 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
                 shown.append(f"![{name}]({up}drawn/{number}-{file.name})\n")
         return "\n".join(shown)
 
+    markdown = markdown.replace(packages.MARK, packages.table())
     return blocks.BLOCK.sub(block, LINK.sub(link, markdown))
 
 
