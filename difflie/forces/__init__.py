@@ -27,7 +27,6 @@ from .energy import stiffness_matrix as stiffness_matrix
 from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
-from .internal_states import Stateful as Stateful
 from .internal_states import StatefulCoupling as StatefulCoupling
 from .internal_states import StatefulJointForce as StatefulJointForce
 from .joint_forces import JointDrag as JointDrag
@@ -47,3 +46,4 @@ from .springs import SmoothTensionDamper as SmoothTensionDamper
 from .springs import Spring as Spring
 from .springs import SpringDamper as SpringDamper
 from .springs import TensionDamper as TensionDamper
+from .stateful import Stateful as Stateful

@@ -13,7 +13,6 @@ from ..system.validation import ModelError, described
 from .actuators import Actuator, Axis
 from .at_joint import JointCoupling
 from .coupling import Coupling
-from .internal_states import filled
 from .names_of_couplings import coupling_names, name_faults
 from .path import Path, on_bodies
 

@@ -1,7 +1,6 @@
 """Forces and actuators with internal states: dz/dt = f(z, q, v, u).
 
-An element of this kind lists its states in `states`, holds their values at the start of a motion in
-`z0`, and has one law, which returns the force and dz/dt from what a law of its family gets and z:
+A force at a joint, with the protocol of `stateful.py`:
 
     class Maxwell(StatefulJointForce):
         \"\"\"A spring and a damper in series: z is the stretch of the spring, in rad.\"\"\"
@@ -25,7 +24,6 @@ import abc
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,7 +33,6 @@ from ..solvers.corrections import Corrections
 from ..solvers.linear import inverse, plain_product
 from ..solvers.root import root
 from ..spatial import Force, Motion, Transform
-from ..system.fields import number
 from ..system.internal_states import owners, tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -45,30 +42,9 @@ from .actuators.acting import output_rates
 from .at_joint import JointForce
 from .coupling import Coupling
 from .points import point_motions
+from .stateful import Stateful
 
 Rates = Callable[[jax.Array], jax.Array]
-
-
-class Stateful(eqx.Module):
-    """A part with internal states, to derive from before `Actuator` or another class of a family.
-
-    z0 (k,): the values of its k states where a motion begins, in their units; None is zero. Within
-    a step it holds their present values.
-    """
-
-    z0: jax.Array | None = eqx.field(
-        converter=number(shape=None, optional=True), default=None, kw_only=True
-    )
-
-    @property
-    @abc.abstractmethod
-    def states(self) -> tuple[tuple[str, str], ...]:
-        """The name and the unit of each state."""
-
-    @property
-    def z(self) -> Float[Array, " k"]:
-        """The values (k,) of its states."""
-        return jnp.zeros(len(self.states)) if self.z0 is None else self.z0
 
 
 class StatefulJointForce(Stateful, JointForce):
@@ -119,14 +95,6 @@ def wrong_rates(element: Any, *motion: Any) -> list[str]:
             f"{len(element.states)} states, of shape {z.shape}"
         ]
     return []
-
-
-def filled(element: Any) -> Any:
-    """The part with zeros where its states have no value at the start."""
-    if not getattr(element, "states", ()) or element.z0 is not None:
-        return element
-    zeros = jnp.zeros(len(element.states))
-    return eqx.tree_at(lambda e: e.z0, element, zeros, is_leaf=lambda x: x is None)
 
 
 def state_rates(

@@ -1,0 +1,47 @@
+"""The protocol of parts with internal states, dz/dt = f(z, q, v, u).
+
+Such a part lists its states in `states`, holds their values at the start of a motion in `z0`, and has
+one law, which returns the force and dz/dt from what a law of its family gets and z.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..system.fields import number
+
+
+class Stateful(eqx.Module):
+    """A part with internal states, to derive from before `Actuator` or another class of a family.
+
+    z0 (k,): the values of its k states where a motion begins, in their units; None is zero. Within
+    a step it holds their present values.
+    """
+
+    z0: jax.Array | None = eqx.field(
+        converter=number(shape=None, optional=True), default=None, kw_only=True
+    )
+
+    @property
+    @abc.abstractmethod
+    def states(self) -> tuple[tuple[str, str], ...]:
+        """The name and the unit of each state."""
+
+    @property
+    def z(self) -> Float[Array, " k"]:
+        """The values (k,) of its states."""
+        return jnp.zeros(len(self.states)) if self.z0 is None else self.z0
+
+
+def filled(element: Any) -> Any:
+    """The part with zeros where its states have no value at the start."""
+    if not getattr(element, "states", ()) or element.z0 is not None:
+        return element
+    zeros = jnp.zeros(len(element.states))
+    return eqx.tree_at(lambda e: e.z0, element, zeros, is_leaf=lambda x: x is None)
