@@ -14,6 +14,7 @@ from .actuators import Actuator, Axis
 from .at_joint import JointCoupling
 from .coupling import Coupling
 from .names_of_couplings import coupling_names, name_faults
+from .stateful import filled
 from .path import Path, on_bodies
 
 

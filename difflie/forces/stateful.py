@@ -1,7 +1,7 @@
 """The protocol of parts with internal states, dz/dt = f(z, q, v, u).
 
-Such a part lists its states in `states`, holds their values at the start of a motion in `z0`, and has
-one law, which returns the force and dz/dt from what a law of its family gets and z.
+Such a part lists its states in `states`, holds their values at the start of a motion in `z0`, and
+has one law, which returns the force and dz/dt from what a law of its family gets and z.
 """
 
 from __future__ import annotations
