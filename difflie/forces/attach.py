@@ -14,8 +14,8 @@ from .actuators import Actuator, Axis
 from .at_joint import JointCoupling
 from .coupling import Coupling
 from .names_of_couplings import coupling_names, name_faults
-from .stateful import filled
 from .path import Path, on_bodies
+from .stateful import filled
 
 
 def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:
