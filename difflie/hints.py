@@ -127,8 +127,6 @@ HINTS = {
     "PDController": "PositionServo, or a function as control of simulate",
     "PID": "Sampled, with a controller that has a memory",
     "Servo": "PositionServo or VelocityServo",
-    "Tendon": "Rope, Spring or TensionDamper, along a path of points",
-    "Muscle": "Rope, Spring or TensionDamper, along a path of points",
     "Ground": "PlaneContact",
     "contact": "PlaneContact or SphereContact",
     "friction": "PlaneContact, or fields of the joints: damping and friction",

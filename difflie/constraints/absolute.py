@@ -102,7 +102,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     coupled = (*system.couplings, *system.sensors)
     standing = [
         *(c for c in coupled if isinstance(c, AtJoint | JointCoupling)),
-        *(actuator for actuator in system.actuators if actuator.axis is None),
+        *(actuator for actuator in system.actuators if actuator.in_coordinates),
     ]
     for part in standing:
         raise ModelError(

@@ -1,11 +1,14 @@
 """Forces besides inertia and gravity, and the energy in them."""
 
+from .actuators import ActivatedActuator as ActivatedActuator
 from .actuators import Actuator as Actuator
 from .actuators import Axis as Axis
 from .actuators import CurrentMotor as CurrentMotor
 from .actuators import Drive as Drive
+from .actuators import GeneralActuator as GeneralActuator
 from .actuators import Memory as Memory
 from .actuators import Motor as Motor
+from .actuators import Muscle as Muscle
 from .actuators import PositionServo as PositionServo
 from .actuators import Thruster as Thruster
 from .actuators import VelocityServo as VelocityServo
@@ -24,6 +27,7 @@ from .coupling import PointCoupling as PointCoupling
 from .energy import elastic_energy as elastic_energy
 from .energy import energy as energy
 from .energy import stiffness_matrix as stiffness_matrix
+from .fluid import BoxInFluid as BoxInFluid
 from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
@@ -47,3 +51,15 @@ from .springs import Spring as Spring
 from .springs import SpringDamper as SpringDamper
 from .springs import TensionDamper as TensionDamper
 from .stateful import Stateful as Stateful
+from .tendons import JointTendon as JointTendon
+from .tendons import Tendon as Tendon
+from .tendons import TendonLaw as TendonLaw
+from .transmissions import CoordinateTransmission as CoordinateTransmission
+from .transmissions import FixedTendon as FixedTendon
+from .transmissions import JointTransmission as JointTransmission
+from .transmissions import PointTransmission as PointTransmission
+from .transmissions import SiteTransmission as SiteTransmission
+from .transmissions import SliderCrank as SliderCrank
+from .transmissions import SpatialTendon as SpatialTendon
+from .transmissions import Transmission as Transmission
+from .transmissions import Wrap as Wrap

@@ -15,14 +15,14 @@ For p = 1 it falls without bound as the gap opens, as the smoothed force does no
 All derivatives are finite; at a kink of the law with eps = 0 they lie between the one-sided ones.
 """
 
-from __future__ import annotations
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .path import root
+
+# Annotations are evaluated in this file: otherwise Equinox takes an AbstractVar for a field.
 
 
 class Compliance(eqx.Module):

@@ -10,8 +10,6 @@ With two points a spring is mono-articular, with more of them on several bodies 
 (Goetz 2024). Where the points of a segment coincide it has no direction, and u_j is zero.
 """
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Sequence
 from typing import ClassVar
@@ -33,6 +31,8 @@ from ..system.user_functions import called
 from ..system.validation import format_value
 from .names_of_couplings import Named, title
 from .path import Path, unknown_frames
+
+# Annotations are evaluated in this file: otherwise Equinox takes an AbstractVar for a field.
 
 # The fewest and the most points of a path.
 _POINTS = {
@@ -65,7 +65,7 @@ class Coupling(Named):
         """Why it cannot be attached to a system beside the couplings there; empty if it can."""
         return unknown_frames(system, self.path.bodies)
 
-    def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> Coupling:
+    def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> "Coupling":
         """The same coupling on another path, whose points stood in other frames before.
 
         rotations (n, 3, 3): of those frames in the bodies of the path. `attach` calls this where a

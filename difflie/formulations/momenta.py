@@ -16,7 +16,7 @@ from ..dynamics.discrete_articulated import newton_step
 from ..dynamics.discrete_inverse_dynamics import momenta
 from ..dynamics.forward import mass_inverse_times, mass_times
 from ..dynamics.rnea import rnea
-from ..forces.actuators.acting import axis_force_of, joint_force_of
+from ..forces.actuators.acting import joint_force_of, transmitted_force_of
 from ..forces.passive import joint_force
 from ..forces.points import coupling_force
 from ..groups import FlatProduct
@@ -84,7 +84,7 @@ class TreeMechanics(DiscreteMechanics):
         torques = inputs.torques(tree, self.t, q, w)
         force = _at_joints(tree, q, w, torques) - rnea(tree, q, still, still, wrench)
         force = force + coupling_force(tree, tree.system.couplings, q, w)
-        along = None if torques is None else axis_force_of(tree, torques, q, w)
+        along = None if torques is None else transmitted_force_of(tree, torques, q, w)
         return force if along is None else force + along
 
     def newton_step(

@@ -33,6 +33,7 @@ from ..forces.actuators.acting import (
     dof_commands,
     first_memories,
     generalised,
+    joint_gears,
     next_memories,
     remember,
     timed,
@@ -102,8 +103,8 @@ class InverseDynamics(Problem):
         q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)
         lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True)
         gaps = np.column_stack((np.isnan(tau), np.zeros(len(tau), bool)))[:, commands]
-        # A force along an axis may act on every dof.
-        along = [i for i, a in enumerate(system.actuators) if a.axis is not None]
+        # A force along an axis, or of a tendon, may act on every dof.
+        along = [i for i, a in enumerate(system.actuators) if a.single_dof(system) is None]
         there = ~(lost | gaps | np.isnan(tau[:, along]).any(axis=1, keepdims=True))
         times = [recording.t for recording in recordings]
         tau = np.concatenate([filled(t, p["tau"]) for t, p in zip(times, parts, strict=True)])
@@ -160,7 +161,7 @@ class InverseDynamics(Problem):
         wanted = efforts[:, np.argsort(_commands(system))]
         commanded = dataclasses.replace(self, tau=wanted)
         for _ in range(0 if remember(system) else 2):
-            given, gain = commanded._given(system)
+            given, gain = (x * joint_gears(system) for x in commanded._given(system))
             step = jnp.where(gain != 0, wanted - given, 0) / jnp.where(gain != 0, gain, 1)
             commanded = dataclasses.replace(commanded, tau=commanded.tau + step)
         return commanded
@@ -183,7 +184,7 @@ class InverseDynamics(Problem):
 
         Zero at gaps.
         """
-        _, gain = self._given(system)
+        gain = self._given(system)[1] * joint_gears(system)
         gain = jnp.column_stack((gain, jnp.ones_like(self.t)))[:, _commands(system)]
         informative = self.there & (gain != 0)
         return jnp.where(informative, torques, 0) / (

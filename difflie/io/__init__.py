@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -28,6 +29,7 @@ def load(
     gravity: ArrayLike | None = None,
     loops: str | os.PathLike[str] | None = None,
     strict: bool = False,
+    actuators: bool = False,
 ) -> System:
     """The `System` in a robot file, URDF or MJCF by its root element.
 
@@ -37,8 +39,10 @@ def load(
     of the robot file; `difflie/io/couplings.py` describes it. strict: whether what of the robot
     file would change the motion and is not modelled is an error, which lists it with its lines;
     otherwise a warning names it, `System.not_modelled` has it, and the result of a run says it.
-    Warns and raises as `read_urdf`,
-    `read_mjcf` and `read_loops`, and raises ValueError for another kind of file.
+    actuators: whether to read the actuators of an MJCF file, so that `control` is MuJoCo's `ctrl`;
+    without, it is the generalised force. Warns and raises as `read_urdf`, `read_mjcf` and
+    `read_loops`, and raises ValueError for another kind of file, and for actuators of a URDF file,
+    which has none.
 
     >>> arm = dl.load(dl.examples.path("arm7"))
     >>> arm.nv, arm.joint_names[0]
@@ -55,8 +59,16 @@ def load(
             f"{path}: a file {path.suffix} is not supported; supported are URDF and MJCF, in a "
             "file .urdf, .mjcf or .xml with the root element <robot> or <mujoco>"
         )
-    reader = read_mjcf if root_tag(path) == "mujoco" else read_urdf
-    system = reader(path, base=base, gravity=gravity, strict=strict)
+    given: dict[str, Any] = {"base": base, "gravity": gravity, "strict": strict}
+    if root_tag(path) == "mujoco":
+        system = read_mjcf(path, actuators=actuators, **given)
+    elif actuators:
+        raise ValueError(
+            f"{path}: actuators are read from MJCF only; leave out actuators=True, and attach them "
+            "with dl.attach"
+        )
+    else:
+        system = read_urdf(path, **given)
     return system if loops is None else closed(system, read_loops(loops), Path(loops))
 
 

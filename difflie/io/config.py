@@ -106,7 +106,8 @@ class SystemTable:
     base, gravity (3,) in m/s^2 and loops, also a relative path, as in `difflie.load`. locked:
     joints that are held at coordinates in rad or m, as by `difflie.lock`. frames: named frames on
     bodies, as of `System.with_frames`, in tables [system.frames.NAME]. strict: whether the robot
-    file may have nothing that changes the motion and is not modelled.
+    file may have nothing that changes the motion and is not modelled. actuators: whether those of
+    an MJCF file are read, and control.command is MuJoCo's `ctrl`.
     """
 
     file: str
@@ -116,6 +117,7 @@ class SystemTable:
     locked: dict[str, Annotated[float, number(unit="rad or m")]] = field(default_factory=dict)
     frames: dict[str, Frame] = field(default_factory=dict)
     strict: bool = False
+    actuators: bool = False
     conditions = (_is_there,)
 
     def places(self, folders: Sequence[Path]) -> list[Path]:

@@ -77,7 +77,9 @@ def _concrete(cls: Any) -> bool:
     return inspect.isclass(cls) and issubclass(cls, _BASES) and not inspect.isabstract(cls)
 
 
-CLASSES: dict[str, type] = {name: cls for name, cls in vars(forces).items() if _concrete(cls)}
+CLASSES: dict[str, type] = {
+    name: cls for name, cls in vars(forces).items() if _concrete(cls) and describable(cls)
+}
 # The classes of each table. Where there are several the keys decide.
 TABLES: dict[str, tuple[type, ...]] = {
     **{re.sub("(?<=.)([A-Z])", r"_\1", name).lower(): (cls,) for name, cls in CLASSES.items()},

@@ -43,9 +43,8 @@ def load_system(config: MachineFile) -> System:
     table = config.system
     assert table is not None
     loops = table.loops_file(config.path.parent)
-    system = load(
-        config.robot, base=table.base, gravity=table.gravity, loops=loops, strict=table.strict
-    )
+    given = {"base": table.base, "gravity": table.gravity, "strict": table.strict}
+    system = load(config.robot, loops=loops, actuators=table.actuators, **given)
     with located(f"{config.path}: system.frames: "):
         system = system.with_frames(table.frames) if table.frames else system
     if table.locked:

@@ -18,9 +18,8 @@ from ..constraints.motion import constrained_acceleration
 from ..constraints.unilateral import Unilateral
 from ..dynamics.forward import acceleration
 from ..dynamics.kinematics import body_motions, body_twist_components, body_world_poses
-from ..forces.actuators.acting import torques
+from ..forces.actuators.acting import pushes, torques
 from ..forces.passive import passive
-from ..forces.point_forces import FollowerForce
 from ..forces.points import world_wrenches
 from ..groups.components import Vector
 from ..spatial import Force, Inertia, Motion, Symmetric
@@ -242,15 +241,13 @@ def _inertial(system: System, twist: Any, change: Any) -> Force:
 
 
 def _at_points(tree: Tree, u: jax.Array | None, q: jax.Array, v: jax.Array) -> list[Any]:
-    """The forces at points of bodies: of couplings, and of actuators along axes."""
+    """The forces at points of bodies: of couplings, and of actuators that act there."""
     system = tree.system
-    along = [(i, a) for i, a in enumerate(system.actuators) if a.axis is not None]
-    if not along:
+    if all(a.in_coordinates for a in system.actuators):
         return list(system.couplings)
     check_known(system)
     given = torques(tree, jnp.zeros(system.nu, q.dtype) if u is None else u, q, v)
-    pushing = [FollowerForce(a.axis.path, given[i] * a.axis.unit) for i, a in along]
-    return [*system.couplings, *pushing]
+    return [*system.couplings, *pushes(system, given)]
 
 
 def beyond(system: System, b: int) -> np.ndarray:

@@ -49,12 +49,27 @@ class ActuatorElement(Protocol):
 
     @property
     def joint(self) -> str | None:
-        """The joint, or the degree of freedom, at which it acts; None along an axis."""
+        """The joint, or the degree of freedom, at which it acts; None elsewhere."""
         ...
 
     @property
     def axis(self) -> Any:
-        """The `Axis` on a body along which it acts; None at a joint."""
+        """The `Axis` on a body along which it acts; None elsewhere."""
+        ...
+
+    @property
+    def transmission(self) -> Any:
+        """The `Transmission` through which it acts; None elsewhere."""
+        ...
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The fields that say where it acts, and its name."""
+        ...
+
+    @property
+    def in_coordinates(self) -> bool:
+        """Whether what it does follows from the coordinates of joints; else it acts on bodies."""
         ...
 
     @property
@@ -90,6 +105,10 @@ class ActuatorElement(Protocol):
 
     def velocity(self, t: Topology) -> int:
         """The index in v of its degree of freedom."""
+        ...
+
+    def single_dof(self, system: Any) -> int | None:
+        """The index in v of the one degree of freedom at which it acts; None if there is none."""
         ...
 
     def coordinate(self, t: Topology) -> int:

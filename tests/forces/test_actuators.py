@@ -406,7 +406,7 @@ class Damped(dl.Actuator):
         (Single(1.0, 0.1, joint="slide"), "let torque return the torque and the memory"),
         (Lagged(-1.0, 0.1, joint="slide"), "gain is -1.0 N/V; it must be positive"),
         (Lagged(1.0, [0.1], joint="slide"), "constant has shape"),
-        (Lagged(1.0, 0.1), "it has neither a joint nor an axis; give one of them"),
+        (Lagged(1.0, 0.1), "it has neither a joint nor an axis nor a transmission; give one"),
         (dl.Drive("slide", axis=AXIS), "it has a joint and an axis; give one of them"),
         (dl.Drive("slid"), "no joint that moves by itself is named 'slid'; did you mean 'slide'"),
         (dl.Thruster(axis=dl.Axis("hul")), "its axis is on 'hul'; .* did you mean 'hull'"),

@@ -275,11 +275,8 @@ def world(inside, before=""):
     ("text", "remark"),
     [
         (world(BODY.format("")), "contacts of geoms (number 0 of 'b'), shapes of geoms ("),
-        (world(BODY.format('type="ball" stiffness="1"')), "springs of ball and free joints ('j')"),
         (world(BODY.format('type="ball" range="0 1"')), "limits of ball joints ('j')"),
         (world(BODY.format('type="free" armature="1"')), "armature along free joints ('j')"),
-        (world(BODY.format(""), '<option viscosity="1"/>'), "forces of the medium"),
-        (world(BODY.format("").replace('"b"', '"b" gravcomp="1"')), "gravity compensation of"),
         (
             world(BODY.format("") + '<camera/><camera name="c"/>'),
             "cameras (number 0 of the world, 'c')",

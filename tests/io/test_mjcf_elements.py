@@ -154,7 +154,7 @@ MESH = '<asset><mesh name="m" file="gone.stl"/></asset>'
             'type="cylinder" mesh="m"',
             MESH + '<tendon><spatial name="t" stiffness="3"><site site="s"/><geom geom="g"/>'
             '<site site="e"/></spatial></tendon>',
-            "tendons but those through sites ('t')",
+            "tendons around shapes that are missing ('t')",
         ),
         ('size=".1"', '<deformable><skin name="s" file="gone.skn"/></deformable>', "gone.skn"),
         (

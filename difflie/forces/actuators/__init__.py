@@ -3,6 +3,8 @@
 from .actuator import Actuator as Actuator
 from .actuator import Axis as Axis
 from .actuator import Memory as Memory
+from .general import ActivatedActuator as ActivatedActuator
+from .general import GeneralActuator as GeneralActuator
 from .motors import CurrentMotor as CurrentMotor
 from .motors import Drive as Drive
 from .motors import Motor as Motor
@@ -10,3 +12,4 @@ from .motors import PositionServo as PositionServo
 from .motors import Thruster as Thruster
 from .motors import VelocityServo as VelocityServo
 from .motors import VoltageMotor as VoltageMotor
+from .muscle import Muscle as Muscle

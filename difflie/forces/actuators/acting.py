@@ -17,8 +17,10 @@ from ...system.protocols import ActuatorElement
 from ...system.system import System, carried_tree
 from ...system.user_functions import called, carried, settled
 from ...system.validation import real_values
+from ..coupling import Coupling
 from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
+from ..transmissions import CoordinateTransmission, PointTransmission, Pull, transmitted
 from .actuator import Actuator, Memory, Scalar
 
 Memories = tuple[Memory | None, ...]
@@ -50,8 +52,8 @@ def generalised(
 ) -> Float[Array, " nv"]:
     """The generalised force (nv,), the sum of J^T F, of the actuators' torques (nu,)."""
     at_joints = joint_force_of(tree.system, torques)
-    along_axes = axis_force_of(tree, torques, q, v)
-    return at_joints if along_axes is None else at_joints + along_axes
+    elsewhere = transmitted_force_of(tree, torques, q, v)
+    return at_joints if elsewhere is None else at_joints + elsewhere
 
 
 def output_rates(
@@ -72,35 +74,60 @@ def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array,
     """The generalised force (nv,) of the actuators at joints, from all torques (nu,)."""
     if not system.actuators:
         return torques
-    which = np.array([i for i, a in enumerate(system.actuators) if a.axis is None], dtype=int)
+    which = np.array([i for i, a in enumerate(system.actuators) if a.joint is not None], dtype=int)
     dofs = np.array([system.actuators[i].velocity(system.topology) for i in which], dtype=int)
     if not which.size:
         return jnp.zeros(system.nv, torques.dtype)
     return jnp.zeros(system.nv, torques.dtype).at[dofs].add(torques[which])
 
 
-def axis_force_of(
+def transmitted_force_of(
     tree: Tree,
     torques: Float[Array, " nu"],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> Float[Array, " nv"] | None:
-    """The generalised force (nv,) of the actuators along axes; None where there are none."""
-    forces = [
-        FollowerForce(a.axis.path, torques[i] * a.axis.unit)
-        for i, a in enumerate(tree.system.actuators)
-        if a.axis is not None
-    ]
-    return coupling_force(tree, forces, q, v) if forces else None
+    """The generalised force (nv,) along axes and transmissions; None where there are none."""
+    pushing = pushes(tree.system, torques)
+    geared = [(i, a.transmission) for i, a in enumerate(tree.system.actuators) if _geared(a)]
+    forces = [tree.generalised(gear.lever(tree, q)[1] * torques[i]) for i, gear in geared]
+    forces += [coupling_force(tree, pushing, q, v)] if pushing else []
+    return sum(forces[1:], forces[0]) if forces else None
+
+
+def pushes(system: System, torques: Float[Array, " nu"]) -> list[Coupling]:
+    """The forces at points of bodies of the actuators along axes and between bodies.
+
+    From all torques (nu,).
+    """
+    found: list[Coupling] = []
+    for i, a in enumerate(system.actuators):
+        if a.axis is not None:
+            found.append(FollowerForce(a.axis.path, torques[i] * a.axis.unit))
+        elif isinstance(a.transmission, PointTransmission):
+            found.append(Pull(a.transmission.path, a.transmission, torques[i]))
+    return found
+
+
+def _geared(actuator: ActuatorElement) -> bool:
+    return isinstance(actuator.transmission, CoordinateTransmission)
 
 
 def dof_commands(system: System) -> list[list[int]]:
-    """The indices of the commands that act at each degree of freedom (nv,), joints only."""
+    """The indices of the commands that act at each degree of freedom (nv,) by itself."""
     if not system.actuators:
         return [[i] for i in range(system.nv)]
-    placed = enumerate(system.actuators)
-    at = [(i, a.velocity(system.topology)) for i, a in placed if a.axis is None]
+    at = [(i, a.single_dof(system)) for i, a in enumerate(system.actuators)]
     return [[i for i, dof in at if dof == k] for k in range(system.nv)]
+
+
+def joint_gears(system: System) -> Float[Array, " nu"] | float:
+    """The effort at its degree of freedom for one of each actuator's torque (nu,); 1 elsewhere."""
+    gears = [
+        a.transmission.gear.ravel()[0] if _geared(a) and a.single_dof(system) is not None else 1.0
+        for a in system.actuators
+    ]
+    return jnp.stack([jnp.asarray(g, system.dtype) for g in gears]) if gears else 1.0
 
 
 def delivered(
@@ -129,7 +156,7 @@ def first_memories(
     dt: Float[Array, ""],
 ) -> Memories:
     """The memories before the first step of dt () s, at this command (nu,), q (nq,), v (nv,)."""
-    x, rate = _motion(tree, q, v)
+    x, rate = lengths(tree, q, v)
     actuators = tree.system.actuators
     begins = [a.init for a in actuators]
     kept = [called(f, command[i], x[i], rate[i]) for i, f in enumerate(begins)]
@@ -177,8 +204,7 @@ class Recalled(Actuator):
 
     @staticmethod
     def of(actuator: ActuatorElement, memory: Memory) -> Recalled:
-        place = {"joint": actuator.joint, "axis": actuator.axis, "name": actuator.label}
-        return Recalled(actuator, memory, **place)
+        return Recalled(actuator, memory, **_labelled(actuator))
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return called(self.actuator.torque, command, q, v, self.memory)[0], memory
@@ -194,6 +220,11 @@ def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
     )
 
 
+def _labelled(actuator: ActuatorElement) -> dict[str, Any]:
+    """Where an actuator acts, with its name also where that is the default."""
+    return {**actuator.place, "name": actuator.label}
+
+
 class Applied(Actuator):
     """An actuator that delivers a constant torque: what another one delivered at one moment."""
 
@@ -201,7 +232,7 @@ class Applied(Actuator):
 
     @staticmethod
     def of(actuator: ActuatorElement, given: Float[Array, ""]) -> Applied:
-        return Applied(given, joint=actuator.joint, axis=actuator.axis, name=actuator.label)
+        return Applied(given, **_labelled(actuator))
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return self.given, memory
@@ -221,7 +252,7 @@ def _laws(
     memories: Memories | None,
 ) -> list[tuple[jax.Array, Any]]:
     """The torque () of each actuator, and its memory after the step, or dz/dt of its states."""
-    x, rate = _motion(tree, q, v)
+    x, rate = lengths(tree, q, v)
     actuators = tree.system.actuators
     memories = len(actuators) * (None,) if memories is None else memories
     outputs = []
@@ -233,16 +264,27 @@ def _laws(
     return outputs
 
 
-def _motion(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
-    """The coordinate () and its rate () at each actuator."""
+def lengths(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+    """The coordinate or the length () of each actuator, and its rate ()."""
     t, zero, actuators = tree.topology, jnp.zeros((), q.dtype), tree.system.actuators
     axes = [a.axis for a in actuators if a.axis is not None]
     along = iter(())
     if axes:
         units = jnp.stack([axis.unit for axis in axes])
         along = iter(rates_along(tree, [axis.path for axis in axes], units, q, v))
+    between = [a.transmission for a in actuators if isinstance(a.transmission, PointTransmission)]
+    lengths = iter(transmitted(tree, between, q, v))
     x, rate = [], []
     for actuator in actuators:
+        if isinstance(actuator.transmission, CoordinateTransmission):
+            length, arm = actuator.transmission.lever(tree, q)
+            x.append(length)
+            rate.append(jnp.sum(arm * tree.rates(v)))
+            continue
+        if actuator.transmission is not None:
+            for values, value in zip((x, rate), next(lengths), strict=True):
+                values.append(value)
+            continue
         if actuator.axis is not None:
             x.append(zero)
             rate.append(next(along))

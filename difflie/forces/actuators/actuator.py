@@ -27,6 +27,7 @@ from ...system.system import Bodies, Joints, System
 from ...system.topology import Topology
 from ...system.validation import ModelError, format_value, nearest
 from ..path import Path, unknown_frames
+from ..transmissions import CoordinateTransmission, Transmission
 
 
 class Axis(eqx.Module):
@@ -102,10 +103,12 @@ class Memory(NamedTuple):
 
 @renamed(finer="refined", remembers="has_state", faults="problems", misfits="incompatibilities")
 class Actuator(eqx.Module):
-    """A law for one torque or force, and where it acts: at a joint, or along an axis.
+    """A law for one torque or force, and where it acts: at a joint, an axis, or a transmission.
 
     joint: the name of a joint with one degree of freedom, or of one degree of freedom of a joint
     with several, such as "ball[1]". axis: instead of a joint, an `Axis` along which a force acts.
+    transmission: instead of both a `Transmission`, such as a `SpatialTendon`; q and v of its law
+    are then the length of the transmission and the rate of it.
     name: its name in `system.actuator_names` and in paths, "name/gain"; by default the joint's or
     body's name. Its numbers are fields whose converter is `number`.
 
@@ -120,6 +123,7 @@ class Actuator(eqx.Module):
 
     joint: str | None = eqx.field(static=True, default=None, kw_only=True)
     axis: Axis | None = eqx.field(converter=as_axis, default=None, kw_only=True)
+    transmission: Transmission | None = eqx.field(default=None, kw_only=True)
     name: str | None = eqx.field(static=True, default=None, kw_only=True)
 
     @abc.abstractmethod
@@ -128,8 +132,9 @@ class Actuator(eqx.Module):
 
         command () in the actuator's unit. q () in rad or m and v () in rad/s or m/s: the coordinate
         of its joint and the rate of it; q is 0 where the joint has no single coordinate. Along an
-        axis q is 0, and v is the velocity of the axis' point along the axis. memory: the `Memory`
-        at the start of the step, None without one; to change it return `memory._replace(kept=...)`.
+        axis q is 0, and v is the velocity of the axis' point along the axis. Of a transmission they
+        are its length and rate. memory: the `Memory` at the start of the step, None without one; to
+        change it return `memory._replace(kept=...)`.
         With internal states, see `Stateful`, it is z (k,), and dz/dt (k,) is returned beside it.
         """
 
@@ -156,20 +161,43 @@ class Actuator(eqx.Module):
         """Its name; by default that of its joint or body."""
         if self.name is not None:
             return self.name
+        if self.transmission is not None:
+            return self.transmission.label
         return str(self.joint if self.axis is None else self.axis.body)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The fields of an actuator that say where it acts, and its name."""
+        fields = "joint", "axis", "transmission", "name"
+        return {field: getattr(self, field) for field in fields}
+
+    @property
+    def in_coordinates(self) -> bool:
+        """Whether what it does follows from the coordinates of joints; else it acts on bodies."""
+        return self.joint is not None or isinstance(self.transmission, CoordinateTransmission)
+
+    def single_dof(self, system: System) -> int | None:
+        """The index in v of the one degree of freedom at which it acts; None if there is none."""
+        if isinstance(self.transmission, CoordinateTransmission):
+            return self.transmission.single_dof(system)
+        return None if self.joint is None else self.velocity(system.topology)
 
     def problems(self) -> list[str]:
         """The faults of its numbers or its law, each with the fix; a subclass may add to it."""
         faults = number_faults(self)
         if self.axis is not None:
             faults += [f"its axis: {fault}" for fault in number_faults(self.axis)]
+        if self.transmission is not None:
+            faults += [f"its transmission: {fault}" for fault in self.transmission.problems()]
         return faults or self._wrong_law()
 
     def incompatibilities(self, system: System, there: Sequence[Actuator]) -> list[str]:
         """Why it cannot be attached beside the actuators there; empty if it can."""
-        if (self.joint is None) == (self.axis is None):
-            both = "neither a joint nor an axis" if self.joint is None else "a joint and an axis"
-            return [f"it has {both}; give one of them"]
+        places = {"a joint": self.joint, "an axis": self.axis, "a transmission": self.transmission}
+        given = [place for place, value in places.items() if value is not None]
+        if len(given) != 1:
+            said = " and ".join(given) or "neither a joint nor an axis nor a transmission"
+            return [f"it has {said}; give one of them"]
         incompatibilities = self._wrong_place(system)
         if not incompatibilities and self.label in (other.label for other in there):
             incompatibilities = [
@@ -207,6 +235,8 @@ class Actuator(eqx.Module):
 
     def _wrong_place(self, system: System) -> list[str]:
         t = system.topology
+        if self.transmission is not None:
+            return [f"its transmission: {f}" for f in self.transmission.incompatibilities(system)]
         if self.axis is not None:
             body = self.axis.body
             if unknown := unknown_frames(system, [body]):
@@ -271,6 +301,7 @@ class Actuator(eqx.Module):
 
     def __str__(self) -> str:
         where = repr(self.joint) if self.axis is None else f"along an axis of {self.axis}"
+        where = where if self.transmission is None else str(self.transmission)
         named = "" if self.name is None else f"{self.name!r}, "
         return f"{type(self).__name__} ({named}{where})"
 

@@ -97,7 +97,7 @@ class Motor(Actuator):
     def unbounded(self) -> Actuator:
         if self.stall_torque is not None:
             return self
-        return Drive(joint=self.joint, axis=self.axis, name=self.name)
+        return Drive(**self.place)
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return between(command, -self._most(-v), self._most(v)), memory
@@ -203,7 +203,10 @@ class PositionServo(Delayed):
 
     def incompatibilities(self, system: System, there: Sequence[Actuator]) -> list[str]:
         incompatibilities = super().incompatibilities(system, there)
-        if incompatibilities or (self.joint is not None and self.coordinate(system.topology) >= 0):
+        followed = self.transmission is not None or (
+            self.joint is not None and self.coordinate(system.topology) >= 0
+        )
+        if incompatibilities or followed:
             return incompatibilities
         return ["there is no coordinate that is a plain number; take a VelocityServo"]
 
@@ -261,7 +264,7 @@ class Thruster(Actuator):
     def unbounded(self) -> Actuator:
         if self.lag is not None:
             return self
-        return Drive(joint=self.joint, axis=self.axis, name=self.name)
+        return Drive(**self.place)
 
     def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
         return None if self.lag is None else jnp.zeros_like(command)

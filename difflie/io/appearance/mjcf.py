@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...system import System
-from ..mjcf.check import stands_in
 from ..mjcf.names import body_names
 from ..mjcf.reader import compiled
+from ..mjcf.stand_ins import stands_in
 from .shape import Appearance, Shape, box, capsule, cylinder, ellipsoid
 
 

@@ -20,9 +20,11 @@ from ...system import Free, Prismatic
 from ...system.validation import ModelError, format_value
 from ..robot_files import plain, refuse_other_files
 from .equalities import unused_equalities
-from .joints import TYPES, unused_drives
+from .joints import TYPES
 from .names import listed
-from .tendons import unused_tendons
+from .passive import ellipsoids
+from .stand_ins import stand_in
+from .tendons import unused_tendons, wrapped_geoms
 
 _MOST_COPIES = 3_000
 
@@ -158,9 +160,6 @@ def switch_off(model: Any, disabled: set[str]) -> None:
 
 
 _MOST_FILES = 5
-# The radius, in m, and the colour of the geoms that stand for those whose shape is missing.
-_SIZE = 1e-3
-_UNSEEN = (0.0, 0.0, 0.0, 0.0)
 
 
 def without_missing(mujoco: Any, path: Path) -> tuple[Any, str]:
@@ -181,7 +180,7 @@ def without_missing(mujoco: Any, path: Path) -> tuple[Any, str]:
         name = geom.meshname or geom.hfieldname
         if name in shapes:
             _check_inertia(mujoco, spec, geom, shapes[name], path)
-            _stand_in(mujoco, geom)
+            stand_in(mujoco, geom)
     for material in spec.materials:
         material.textures = ["" if name in pictures else name for name in material.textures]
     files = [_name(each.file) for each in (*shapes.values(), *skins)]
@@ -195,17 +194,6 @@ def without_missing(mujoco: Any, path: Path) -> tuple[Any, str]:
         spec.compile(),
         f"files that are missing, and skipped: {', '.join(files[:_MOST_FILES])}{more}",
     )
-
-
-def stands_in(model: Any, geom: int) -> bool:
-    """Whether a geom of a model stands for one whose shape is missing."""
-    return tuple(model.geom_rgba[geom]) == _UNSEEN and model.geom_size[geom][0] == _SIZE
-
-
-def _stand_in(mujoco: Any, geom: Any) -> None:
-    geom.type, geom.meshname, geom.hfieldname = mujoco.mjtGeom.mjGEOM_SPHERE, "", ""
-    geom.size, geom.rgba, geom.material = (_SIZE, 0.0, 0.0), _UNSEEN, ""
-    geom.mass, geom.contype, geom.conaffinity = 0.0, 0, 0
 
 
 def _gone(texture: Any, folder: Path, within: str) -> list[str]:
@@ -259,7 +247,6 @@ _ALL = {
 # Fields of bodies, joints, actuators and keyframes that are not zero; those in the second part of
 # MuJoCo 4 only.
 _FIELDS = {
-    ("body", "gravcomp"): "gravity compensation of bodies",
     ("jnt", "stiffnesspoly"): "nonlinear springs",
     ("jnt", "springyield"): "yield of springs",
     ("key", "time"): "times of keyframes",
@@ -268,39 +255,32 @@ _FIELDS = {
 }
 
 
-MEDIUM = "forces of the medium (option density, viscosity)"
-
-
-def has_medium(model: Any) -> bool:
-    """Whether air or water acts on the bodies of a model."""
-    return bool(model.opt.density or model.opt.viscosity)
-
-
-def unused(model: Any, disabled: set[str]) -> Iterator[str]:
+def unused(
+    model: Any, disabled: set[str], drives: Iterable[tuple[str, str, list[int]]]
+) -> Iterator[str]:
     """The features of the model that a `System` does not have, for a warning.
 
     Each with the names of the elements that have it. disabled: the option flags that are off.
+    drives: the features of its actuators.
     """
-    for what, kind, at in features(model, disabled):
+    for what, kind, at in (*features(model, disabled), *drives):
         found = list(map(int, at))
         if found:
             yield f"{what} ({listed(model, kind, found)})"
-    if has_medium(model):
-        yield MEDIUM
 
 
 def features(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, Iterable[int]]]:
     """Each feature with the kind and the numbers of the elements that have it."""
     yield "contacts of geoms", "geom", np.flatnonzero(model.geom_contype | model.geom_conaffinity)
     for kind, what in _ALL.items():
-        yield what, kind, range(getattr(model, f"n{kind}"))
+        led = wrapped_geoms(model) if kind == "geom" else []
+        yield what, kind, np.setdiff1d(np.arange(getattr(model, f"n{kind}")), led)
     yield from unused_tendons(model)
     yield from unused_equalities(model, disabled)
-    yield from unused_drives(model)
     yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)
     joints, kinds = np.arange(model.njnt), np.asarray(model.jnt_type)
     vector = kinds < TYPES.index(Prismatic)
-    yield "springs of ball and free joints", "jnt", joints[vector & (model.jnt_stiffness != 0)]
+    yield "forces of the medium on ellipsoids (fluidshape)", "body", ellipsoids(model)
     yield "limits of ball joints", "jnt", joints[vector & (model.jnt_limited != 0)]
     free = kinds[model.dof_jntid] == TYPES.index(Free)
     loaded = np.unique(model.dof_jntid[free & (model.dof_armature != 0)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,11 +27,13 @@ from ...system.installation import extra
 from ...system.validation import format_value, warn
 from ..files import existing
 from ..robot_files import distinct, of_quaternion
+from .actuators import Names, file_actuators, unread_actuators
 from .check import check_mjcf, disabled_flags, switch_off, unused, without_missing
 from .equalities import equality_constraints
-from .joints import free_friction, lasting_efforts, read_joint
+from .joints import free_friction, lasting_efforts, read_joint, unused_drives
 from .keys import key_states
 from .names import body_names, joint_names, listed, site_names
+from .passive import passive_couplings
 from .sensors import read_sensors
 from .strict import not_modelled, refusals
 from .tendons import tendon_couplings
@@ -41,6 +44,7 @@ def read_mjcf(
     base: str | None = None,
     gravity: ArrayLike | None = None,
     strict: bool = False,
+    actuators: bool = False,
 ) -> System:
     """The `System` in an MJCF file, with the names and the order of MuJoCo's bodies.
 
@@ -57,8 +61,10 @@ def read_mjcf(
     and about those of the body. Force and control ranges, times the gear, become max_effort and
     min_effort of hinges and slides with actuators; the actuators' armature and damping are added to
     those of hinges, slides and balls. Sites become `System.frames`, unnamed ones "siteN", and
-    keyframes `System.state`, unnamed ones "keyN". Stiffness and damping of tendons through sites
-    become couplings.
+    keyframes `System.state`, unnamed ones "keyN". Springs, damping and friction of tendons, springs
+    of ball and free joints, gravity compensation and the resistance of the medium become couplings.
+    actuators: whether to read the actuators, so that `control` is MuJoCo's `ctrl`, in its order;
+    without, it is the generalised force. See `docs/mjcf_actuators.md` for what is read.
     Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
     soft. What an option flag switches off is not there. strict: whether what would change the
     motion and is not modelled is an error, with the lines of its elements.
@@ -85,26 +91,37 @@ def read_mjcf(
     try:
         system = tree(bodies, name=name, gravity=vector)
         rubbing = () if base == "fixed" else free_friction(model, named)
-        system = attach(system, *tendon_couplings(model, named), *rubbing)
+        given = named, bodies, joint_names(model), vector
+        own = passive_couplings(model, *given), tendon_couplings(model, named, joint_names(model))
+        system = attach(system, *itertools.chain(*own, rubbing))
         loops = equality_constraints(model, named, joint_names(model), disabled)
         system = constrain(system, *loops)
+        if actuators:
+            parts = Names(named, joint_names(model))
+            system = attach(system, *file_actuators(model, parts, system, disabled))
     except ModelError as error:
         message = str(error).removeprefix(f"{path}: ")
         raise ModelError(f"{path}: {message}") from None
+    drives = list(unused_drives(model))
+    if actuators:
+        drives = list(unread_actuators(model, Names(named, joint_names(model)), system, disabled))
+    moving = not_modelled(model, disabled, drives)
+    if strict and moving:
+        raise ModelError(*refusals(model, moving, path))
     system = system.with_frames(site_frames(model, named))
     for state in key_states(model, system):
         system = system.with_state(*state)
     sensors, lost, renamed = read_sensors(mujoco, model, system)
-    system = dataclasses.replace(system, sensors=sensors)
-    moving = not_modelled(model, disabled)
-    if strict and moving:
-        raise ModelError(*refusals(model, moving, path))
     kept = dataclasses.replace(system.topology, not_modelled=tuple(map(str, moving)))
-    system = dataclasses.replace(system, topology=kept)
-    left = list(unused(model, disabled))
+    system = dataclasses.replace(system, sensors=sensors, topology=kept)
+    left = list(unused(model, disabled, drives))
     left += [f"sensors ({listed(model, 'sensor', lost)})"] if lost else []
     remarks = [f"not used: {', '.join(left)}"] if left else []
-    remarks += [*lasting_efforts(model, joint_names(model)), *filter(None, [missing]), *renamed]
+    if len(model.actuator_trntype) and not actuators:
+        remarks.append("load(..., actuators=True) reads its actuators")
+    # Actuators that are read keep the ranges of their commands.
+    remarks += [] if actuators else lasting_efforts(model, joint_names(model))
+    remarks += [*filter(None, [missing]), *renamed]
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system

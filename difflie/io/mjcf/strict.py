@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from .check import MEDIUM, features, has_medium
+from .check import features
 from .names import element_name, listed
 
 # What of `features` no motion depends on.
@@ -35,14 +35,19 @@ class Missing(NamedTuple):
         return self.title
 
 
-def not_modelled(model: Any, disabled: set[str]) -> list[Missing]:
-    """The features of a model that would change the motion; disabled: the flags that are off."""
+def not_modelled(
+    model: Any, disabled: set[str], drives: Iterable[tuple[str, str, list[int]]]
+) -> list[Missing]:
+    """The features of a model that would change the motion.
+
+    disabled: the flags that are off. drives: the features of its actuators.
+    """
     found = []
-    for what, kind, which in features(model, disabled):
+    for what, kind, which in (*features(model, disabled), *drives):
         at = tuple(map(int, which))
         if at and what not in _STILL:
             found.append(Missing(what, kind, at, f"{what} ({listed(model, kind, at)})"))
-    return [*found, *([Missing(MEDIUM, "option", (), MEDIUM)] if has_medium(model) else [])]
+    return found
 
 
 def refusals(model: Any, missing: list[Missing], path: Path) -> Iterator[str]:
@@ -50,8 +55,6 @@ def refusals(model: Any, missing: list[Missing], path: Path) -> Iterator[str]:
     lines = _Lines(path)
     for feature in missing:
         places = [_place(model, feature.kind, k, lines) for k in feature.at[:_MOST]]
-        if feature.kind == "option":
-            places = [place for place in [lines.of_tag("option")] if place]
         first = next(filter(None, places), str(path))
         more = f" and {len(feature.at) - _MOST} more" if len(feature.at) > _MOST else ""
         where = ", ".join(dict.fromkeys(filter(None, places)))
@@ -78,7 +81,6 @@ class _Lines:
 
     def __init__(self, path: Path) -> None:
         self._found: dict[tuple[str, str], str] = {}
-        self._tags: dict[str, str] = {}
         self._seen: set[Path] = set()
         self._read(path, path.absolute().parent)
 
@@ -86,10 +88,6 @@ class _Lines:
         """The file and line of an element of a kind, as in the fields of a model; "" if unknown."""
         keys = [_SECTIONS[kind]] if kind in _SECTIONS else _TAGS.get(kind, (kind,))
         return next((self._found[k, name] for k in keys if (k, name) in self._found), "")
-
-    def of_tag(self, tag: str) -> str:
-        """The file and line of the first element with a tag; "" without one."""
-        return self._tags.get(tag, "")
 
     def _read(self, path: Path, folder: Path) -> None:
         if path.resolve() in self._seen or not path.is_file():
@@ -100,7 +98,6 @@ class _Lines:
 
         def start(tag: str, attributes: dict[str, str]) -> None:
             place = f"{path}:{parser.CurrentLineNumber}"
-            self._tags.setdefault(tag, place)
             for key in (tag, *above[-1:]):
                 self._found.setdefault((key, attributes.get("name", "")), place)
             if tag == "include" and attributes.get("file"):

@@ -1,4 +1,4 @@
-"""MuJoCo's spatial tendons through sites, as springs and dampers between bodies."""
+"""MuJoCo's tendons: their springs, dampers and friction, and their lengths."""
 
 from __future__ import annotations
 
@@ -8,44 +8,69 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ...forces import Coupling, Damper, Path, Rope, Spring
+from ...forces import (
+    Coupling,
+    Damper,
+    FixedTendon,
+    JointCoupling,
+    JointTendon,
+    Path,
+    Rope,
+    SpatialTendon,
+    Spring,
+    Tendon,
+    Wrap,
+)
+from ...system.frame import Frame
+from ..robot_files import of_quaternion
+from .stand_ins import stands_in
 
-SITE = 3  # what a tendon is led through: MuJoCo's mjWRAPSITE
+# What a tendon is led through: MuJoCo's mjtWrap.
+_JOINT, _PULLEY, _SITE, _, _CYLINDER = range(1, 6)
 
 
-def tendon_couplings(model: Any, bodies: Sequence[str]) -> Iterator[Coupling]:
-    """The springs and dampers of a MuJoCo model's tendons that pass through sites only.
+def tendon_couplings(
+    model: Any, bodies: Sequence[str], joints: Sequence[str]
+) -> Iterator[Coupling | JointCoupling]:
+    """The springs, dampers and friction of a MuJoCo model's tendons.
 
-    bodies: the names of its bodies but the world. A single springlength is a `Spring`; a range from
-    0 to a length, in which the tendon is slack, is a `Rope`.
+    bodies, joints: the names of its bodies but the world, and of its joints. Through sites only, a
+    single springlength is a `Spring`; a range from 0 to a length, in which the tendon is slack, is
+    a `Rope`. All else is a `Tendon` or a `JointTendon`.
     """
     for tendon in range(model.ntendon):
-        sites = _sites(model, tendon)
-        if sites is None:
+        if lost(model, tendon):
             continue
-        owners = [int(b) for b in model.site_bodyid[sites]]
-        path = Path(
-            jnp.asarray(model.site_pos[sites]),
-            tuple(bodies[b - 1] if b else None for b in owners),
-        )
+        sites, spring = _sites(model, tendon), _spring(model, tendon)
         stiffness, damping = model.tendon_stiffness[tendon], model.tendon_damping[tendon]
-        spring = _spring(model, tendon)
-        if stiffness and spring is not None:
-            yield spring(path, stiffness, model.tendon_lengthspring[tendon, 1])
-        if damping:
-            yield Damper(path, damping)
+        friction = model.tendon_frictionloss[tendon]
+        rest = model.tendon_lengthspring[tendon].copy()
+        if sites is not None and not friction and (spring is not None or not stiffness):
+            owners = [int(b) for b in model.site_bodyid[sites]]
+            path = Path(
+                jnp.asarray(model.site_pos[sites]),
+                tuple(bodies[b - 1] if b else None for b in owners),
+            )
+            if stiffness and spring is not None:
+                yield spring(path, stiffness, rest[1])
+            if damping:
+                yield Damper(path, damping)
+        elif stiffness or damping or friction:
+            along = tendon_transmission(model, tendon, bodies, joints)
+            numbers = {"stiffness": stiffness, "damping": damping, "friction": friction}
+            if isinstance(along, FixedTendon):
+                yield JointTendon(along, rest_lengths=rest, **numbers)
+            else:
+                # Type checkers do not see that its path is a property, and no argument.
+                yield Tendon(transmission=along, rest_lengths=rest, **numbers)  # pyright: ignore
 
 
 def unused_tendons(model: Any) -> Iterator[tuple[str, str, list[int]]]:
     """The features of tendons that `tendon_couplings` ignores, "tendon", and which have them."""
-    led = [t for t in range(model.ntendon) if _sites(model, t) is not None]
-    others = [t for t in range(model.ntendon) if t not in led]
-    yield "tendons but those through sites", "tendon", others
-    ranged = [t for t in led if _spring(model, t) is None and model.tendon_stiffness[t]]
-    yield "springs of tendons with a range of lengths at rest", "tendon", ranged
+    gone = [t for t in range(model.ntendon) if lost(model, t)]
+    yield "tendons around shapes that are missing", "tendon", gone
     for field, what in (
         ("limited", "limits of tendons"),
-        ("frictionloss", "friction of tendons"),
         ("armature", "armature of tendons"),
         # MuJoCo 4 only.
         ("stiffnesspoly", "nonlinear springs of tendons"),
@@ -53,13 +78,71 @@ def unused_tendons(model: Any) -> Iterator[tuple[str, str, list[int]]]:
         ("dampingpoly", "nonlinear damping of tendons"),
     ):
         values = getattr(model, f"tendon_{field}", np.zeros(model.ntendon))
-        yield what, "tendon", [t for t in led if np.any(values[t])]
+        yield what, "tendon", [t for t in range(model.ntendon) if np.any(values[t])]
+
+
+def along_sites(model: Any) -> list[int]:
+    """The sites that tendons are led through, or along the side of."""
+    sides = model.wrap_prm[model.wrap_type > _SITE]
+    return [*model.wrap_objid[model.wrap_type == _SITE], *map(round, sides[sides >= 0])]
+
+
+def wrapped_geoms(model: Any) -> list[int]:
+    """The geoms around which tendons are led."""
+    return model.wrap_objid[model.wrap_type > _SITE].tolist()
+
+
+def lost(model: Any, tendon: int) -> bool:
+    """Whether a tendon passes around a geom whose shape is missing."""
+    parts = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
+    kinds, numbers = model.wrap_type[parts], model.wrap_objid[parts]
+    return any(stands_in(model, geom) for geom in numbers[kinds > _SITE])
+
+
+def tendon_transmission(
+    model: Any, tendon: int, bodies: Sequence[str], joints: Sequence[str], gear: float = 1.0
+) -> FixedTendon | SpatialTendon:
+    """A tendon of a MuJoCo model as a transmission, its length times a gear.
+
+    bodies, joints: the names of its bodies but the world, and of its joints.
+    """
+    first = int(model.tendon_adr[tendon])
+    parts = range(first, first + int(model.tendon_num[tendon]))
+    kinds = [int(model.wrap_type[w]) for w in parts]
+    if _JOINT in kinds:
+        numbers, coefficients = model.wrap_objid[parts], model.wrap_prm[parts]
+        zero = model.qpos0[model.jnt_qposadr[numbers]]
+        named = [joints[int(j)] for j in numbers]
+        return FixedTendon(tuple(named), coefficients, offset=coefficients @ zero, gear=gear)
+
+    def point(site: int) -> tuple[str | None, Any]:
+        body = int(model.site_bodyid[site])
+        return bodies[body - 1] if body else None, model.site_pos[site].copy()
+
+    points: list[tuple[str | None, Any]] = []
+    wraps, branches, divisors = [], [], [1.0]
+    for w, kind in zip(parts, kinds, strict=True):
+        on, parameter = int(model.wrap_objid[w]), float(model.wrap_prm[w])
+        if kind == _SITE:
+            points.append(point(on))
+        elif kind == _PULLEY:
+            # A tendon may begin with a pulley, and then has no branch before it.
+            branches += [len(points)] if points else []
+            divisors = [*divisors, parameter] if points else [parameter]
+        else:
+            body = int(model.geom_bodyid[on])
+            centre, turn = model.geom_pos[on].copy(), of_quaternion(model.geom_quat[on])
+            frame = Frame(bodies[body - 1] if body else None, centre, turn)
+            side = point(round(parameter)) if parameter >= 0 else None
+            cylinder, radius = kind == _CYLINDER, model.geom_size[on, 0]
+            wraps.append(Wrap(len(points) - 1, frame, radius, cylinder, side))
+    return SpatialTendon(points, wraps, branches, divisors, gear=gear)
 
 
 def _sites(model: Any, tendon: int) -> np.ndarray | None:
     """The sites a tendon passes through; None where it also wraps something else."""
     parts = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
-    if np.all(model.wrap_type[parts] == SITE):
+    if np.all(model.wrap_type[parts] == _SITE):
         return model.wrap_objid[parts]
     return None
 

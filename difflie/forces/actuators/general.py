@@ -1,0 +1,103 @@
+"""Actuators with an affine gain and bias, as MuJoCo's `general`, `damper` and `cylinder`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...system.fields import number
+from ..stateful import Stateful
+from .actuator import Actuator, Scalar, between
+
+
+class GeneralActuator(Actuator):
+    """A force with an affine gain and bias, as of MuJoCo's actuators.
+
+        f = (g_0 + g_1 l + g_2 v) u + b_0 + b_1 l + b_2 v
+
+    in N or N m, at the coordinate l and its rate v of the joint, or of the transmission. gain g
+    (3,) and bias b (3,) in units of f per u, and per l or v. command_range (2,), in the unit of u,
+    and force_range (2,) in N or N m are the least and the largest u and f, to which they are
+    limited; None for no limit. joint, axis, transmission and name: as of `Actuator`.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
+    >>> cylinder = dl.GeneralActuator("cart", gain=(30.0, 0, 0), bias=(0, 0, -5.0))
+    >>> system = dl.attach(cart, cylinder)
+    >>> print(dl.step(system, [0.0], [2.0], dt=0.1, control=[1.0]).v.round(3))  # towards 30 / 5
+    [2.885]
+    """
+
+    joint: str | None = eqx.field(static=True, default=None)
+    gain: jax.Array = eqx.field(
+        converter=number(unit="N or N m per u", shape=(3,)), default=(1.0, 0.0, 0.0), kw_only=True
+    )
+    bias: jax.Array = eqx.field(
+        converter=number(unit="N or N m", shape=(3,)), default=(0.0, 0.0, 0.0), kw_only=True
+    )
+    command_range: jax.Array | None = eqx.field(
+        converter=number(shape=(2,), optional=True), default=None, kw_only=True
+    )
+    force_range: jax.Array | None = eqx.field(
+        converter=number(unit="N or N m", shape=(2,), optional=True), default=None, kw_only=True
+    )
+
+    @property
+    def command_bounds(self) -> tuple[Any, Any]:
+        if self.command_range is None:
+            return -jnp.inf, jnp.inf
+        return self.command_range[0], self.command_range[1]
+
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
+        return self.force(inside(command, self.command_range), q, v), memory
+
+    def force(self, u: Scalar, length: Scalar, rate: Scalar) -> Scalar:
+        """The force () in N or N m for an input u () within its range."""
+        at = jnp.stack((jnp.ones_like(length), length, rate))
+        return inside(jnp.sum(self.gain * at) * u + jnp.sum(self.bias * at), self.force_range)
+
+
+def inside(x: Scalar, limits: Float[Array, "2"] | None) -> Scalar:
+    """x () clipped to limits (2,), the least and the largest value; unchanged for None."""
+    return x if limits is None else between(x, limits[0], limits[1])
+
+
+class ActivatedActuator(Stateful, GeneralActuator):
+    """A `GeneralActuator` whose input is an activation z, which follows the command u in time.
+
+        dz/dt = u            without a time_constant T, or
+        dz/dt = (u - z) / T
+
+    and f is that of z. T in s, a scalar. activation_range (2,) are the least and the largest z, at
+    which it stops; None for no limit. They are MuJoCo's `integrator`, `filter` and `filterexact`,
+    and with a servo's bias its `intvelocity`. joint, axis, transmission and name: as of `Actuator`;
+    z0: as of `Stateful`.
+    """
+
+    time_constant: jax.Array | None = eqx.field(
+        converter=number(unit="s", positive=True, optional=True), default=None, kw_only=True
+    )
+    activation_range: jax.Array | None = eqx.field(
+        converter=number(shape=(2,), optional=True), default=None, kw_only=True
+    )
+
+    @property
+    def states(self) -> tuple[tuple[str, str], ...]:
+        return (("activation", ""),)
+
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
+        u, z = inside(command, self.command_range), memory[0]
+        rate = u if self.time_constant is None else (u - z) / self.time_constant
+        force = self.force(inside(z, self.activation_range), q, v)
+        return force, stopped(rate, z, self.activation_range)[None]
+
+
+def stopped(rate: Scalar, z: Scalar, limits: Float[Array, "2"] | None) -> Scalar:
+    """The rate () of a state z (), 0 where it leads beyond limits (2,)."""
+    if limits is None:
+        return rate
+    beyond = ((z <= limits[0]) & (rate < 0)) | ((z >= limits[1]) & (rate > 0))
+    return jnp.where(beyond, jnp.zeros_like(rate), rate)

@@ -1,0 +1,115 @@
+"""Muscles: a force that depends on activation, length and velocity, as MuJoCo's `muscle`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ...system.fields import number
+from ..stateful import Stateful
+from .actuator import Actuator, Scalar, between
+from .general import inside, stopped
+
+
+class Muscle(Stateful, Actuator):
+    """A muscle with an activation z, which follows the excitation u in time.
+
+        f = -F (FL(L) FV(V) z + FP(L)),    dz/dt = (c - z) / T(c, z)
+
+    c is u clipped to [0, 1]. The force f in N pulls, so that it is negative; peak_force is F in N.
+    L = r_0 + (l - l_0) / L_0 and V = v / (L_0 v_max), with the length l in m and its rate v of the
+    transmission, l_0 and l_1 of length_range (2,) in m, r of operating_range (2,), and L_0 = (l_1 -
+    l_0) / (r_1 - r_0). FL is a bump from `shortest` to `longest` with its peak 1 at L = 1. FV rises
+    from 0 at V = -1 to 1 at V = 0, and on to `eccentric`. FP is 0 up to L = 1, and half of
+    `passive` at L = (1 + longest) / 2. v_max = fastest in 1/s. T is time_constants (2,) in s: of
+    activation, times (0.5 + 1.5 z), and of deactivation, divided by it, joined smoothly over a
+    width `smoothing` of c - z; None for a jump. activation_range (2,): as of `ActivatedActuator`.
+    Millard et al. 2013, and the documentation of MuJoCo. joint, axis, transmission and name: as of
+    `Actuator`; z0: as of `Stateful`.
+    """
+
+    joint: str | None = eqx.field(static=True, default=None)
+    peak_force: jax.Array = eqx.field(converter=number(unit="N", nonnegative=True), kw_only=True)
+    length_range: jax.Array = eqx.field(converter=number(unit="m", shape=(2,)), kw_only=True)
+    operating_range: jax.Array = eqx.field(
+        converter=number(shape=(2,)), default=(0.75, 1.05), kw_only=True
+    )
+    shortest: jax.Array = eqx.field(converter=number(), default=0.5, kw_only=True)
+    longest: jax.Array = eqx.field(converter=number(), default=1.6, kw_only=True)
+    fastest: jax.Array = eqx.field(
+        converter=number(unit="1/s", positive=True), default=1.5, kw_only=True
+    )
+    passive: jax.Array = eqx.field(converter=number(nonnegative=True), default=1.3, kw_only=True)
+    eccentric: jax.Array = eqx.field(converter=number(), default=1.2, kw_only=True)
+    time_constants: jax.Array = eqx.field(
+        converter=number(unit="s", shape=(2,), positive=True), default=(0.01, 0.04), kw_only=True
+    )
+    smoothing: jax.Array | None = eqx.field(
+        converter=number(positive=True, optional=True), default=None, kw_only=True
+    )
+    command_range: jax.Array | None = eqx.field(
+        converter=number(shape=(2,), optional=True), default=None, kw_only=True
+    )
+    force_range: jax.Array | None = eqx.field(
+        converter=number(unit="N", shape=(2,), optional=True), default=None, kw_only=True
+    )
+    activation_range: jax.Array | None = eqx.field(
+        converter=number(shape=(2,), optional=True), default=None, kw_only=True
+    )
+
+    @property
+    def states(self) -> tuple[tuple[str, str], ...]:
+        return (("activation", ""),)
+
+    @property
+    def command_bounds(self) -> tuple[Any, Any]:
+        return 0.0, 1.0
+
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
+        u, z = inside(command, self.command_range), memory[0]
+        active = inside(z, self.activation_range)
+        active_part, passive_part = self.curves(q, v)
+        force = -self.peak_force * (active_part * active + passive_part)
+        rate = self.activation_rate(u, z)
+        return inside(force, self.force_range), stopped(rate, z, self.activation_range)[None]
+
+    def activation_rate(self, u: Scalar, z: Scalar) -> Scalar:
+        """dz/dt () in 1/s at an excitation u () and an activation z ()."""
+        within = between(z, 0.0, 1.0)
+        slowing = 0.5 + 1.5 * within
+        rising, falling = self.time_constants[0] * slowing, self.time_constants[1] / slowing
+        excess = between(u, 0.0, 1.0) - z
+        if self.smoothing is None:
+            return excess / jnp.where(excess > 0, rising, falling)
+        share = _step(excess / self.smoothing + 0.5)
+        return excess / (falling + (rising - falling) * share)
+
+    def curves(self, length: Scalar, rate: Scalar) -> tuple[Scalar, Scalar]:
+        """FL FV, and FP, at a length () in m and its rate () in m/s."""
+        shortest, longest, r = self.shortest, self.longest, self.operating_range
+        optimum = (self.length_range[1] - self.length_range[0]) / (r[1] - r[0])
+        x = r[0] + (length - self.length_range[0]) / optimum
+        speed = rate / (optimum * self.fastest)
+        left, right = (shortest + 1) / 2, (1 + longest) / 2
+        rises, up = (x - shortest) / (left - shortest), (1 - x) / (1 - left)
+        down, falls = (x - 1) / (right - 1), (longest - x) / (longest - right)
+        bump = jnp.where(x <= right, 1 - down * down / 2, falls * falls / 2)
+        bump = jnp.where(x <= 1, 1 - up * up / 2, bump)
+        bump = jnp.where(x <= left, rises * rises / 2, bump)
+        bump = jnp.where((x < shortest) | (x > longest), 0, bump)
+        most = self.eccentric - 1
+        fast = self.eccentric - (most - speed) * (most - speed) / jnp.where(most > 0, most, 1)
+        velocity = jnp.where(speed <= most, fast, self.eccentric)
+        velocity = jnp.where(speed <= 0, (speed + 1) * (speed + 1), velocity)
+        velocity = jnp.where(speed <= -1, 0, velocity)
+        stretch = jnp.where(x <= right, down * down / 2, (x - right) / (right - 1) + 0.5)
+        return bump * velocity, self.passive * jnp.where(x <= 1, 0, stretch)
+
+
+def _step(x: Scalar) -> Scalar:
+    """A step () from 0 at x = 0 to 1 at x = 1, with two continuous derivatives."""
+    inside_it = between(x, 0.0, 1.0)
+    return inside_it**3 * (3 * inside_it * (2 * inside_it - 5) + 10)

@@ -1,0 +1,125 @@
+"""Tendons as passive forces: a spring with slack, a damper and friction along a transmission."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..spatial import Force, Motion, Transform
+from ..system.fields import number
+from ..system.protocols import ForceElement
+from ..system.system import Joints, System
+from ..system.topology import Topology
+from .at_joint import JointCoupling
+from .coupling import Coupling
+from .names_of_couplings import title
+from .path import Path
+from .transmissions import FixedTendon, PointTransmission
+
+
+class TendonLaw(eqx.Module):
+    """The tension along a length l with the rate v, which pulls towards shorter lengths.
+
+        T = k max(l - l_1, 0) + k min(l - l_0, 0) + c v + friction tanh(v / friction_velocity)
+
+    stiffness k in N/m; rest_lengths (2,) in m, l_0 and l_1, between which the spring is slack;
+    damping c in N s/m; friction in N and friction_velocity in m/s; all but rest_lengths scalars.
+    """
+
+    stiffness: jax.Array = eqx.field(
+        converter=number(unit="N/m", nonnegative=True), default=0.0, kw_only=True
+    )
+    rest_lengths: jax.Array = eqx.field(
+        converter=number(unit="m", shape=(2,)), default=(0.0, 0.0), kw_only=True
+    )
+    damping: jax.Array = eqx.field(
+        converter=number(unit="N s/m", nonnegative=True), default=0.0, kw_only=True
+    )
+    friction: jax.Array = eqx.field(
+        converter=number(unit="N", nonnegative=True), default=0.0, kw_only=True
+    )
+    friction_velocity: jax.Array = eqx.field(
+        converter=number(unit="m/s", positive=True), default=1e-2, kw_only=True
+    )
+
+    def stretch(self, length: Float[Array, ""]) -> Float[Array, ""]:
+        """How far () in m a length () in m is outside of its range at rest."""
+        over, under = length - self.rest_lengths[1], length - self.rest_lengths[0]
+        return jnp.where(over > 0, over, 0) + jnp.where(under < 0, under, 0)
+
+    def tension(self, length: Float[Array, ""], rate: Float[Array, ""]) -> Float[Array, ""]:
+        """T () in N at a length () in m and its rate () in m/s."""
+        rubbing = self.friction * jnp.tanh(rate / self.friction_velocity)
+        return self.stiffness * self.stretch(length) + self.damping * rate + rubbing
+
+    def stored(self, length: Float[Array, ""]) -> Float[Array, ""]:
+        """The energy () in J of the spring at a length () in m."""
+        stretch = self.stretch(length)
+        return self.stiffness * stretch * stretch / 2
+
+
+class Tendon(TendonLaw, Coupling):
+    """A tendon between bodies with a spring, a damper and friction along it.
+
+    transmission: a `SpatialTendon`, or another transmission between bodies. stiffness,
+    rest_lengths, damping, friction, friction_velocity: as of `TendonLaw`. name: as of `Coupling`.
+    Along a path without wrapping and pulleys `Spring`, `Rope` and `Damper` are simpler.
+    """
+
+    transmission: PointTransmission
+
+    @property
+    def path(self) -> Path:
+        """The points of the transmission."""
+        return self.transmission.path
+
+    def problems(self) -> list[str]:
+        faults = [f"its transmission: {fault}" for fault in self.transmission.problems()]
+        return faults or super().problems()
+
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
+        return self.transmission.incompatibilities(system)
+
+    def _wrong_path(self) -> list[str]:
+        # How many points there are is the transmission's affair.
+        return []
+
+    def energy(self, frames: Transform) -> Float[Array, ""]:
+        return self.stored(self.transmission.lever(frames)[0])
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        length, wrenches = self.transmission.lever(frames)
+        return wrenches * -self.tension(length, jnp.sum(twists.dot(wrenches)))
+
+
+class JointTendon(TendonLaw, JointCoupling):
+    """A fixed tendon with a spring, a damper and friction along it, in joint coordinates.
+
+    transmission: a `FixedTendon`. stiffness, rest_lengths, damping, friction, friction_velocity: as
+    of `TendonLaw`. name: as of `Coupling`.
+    """
+
+    transmission: FixedTendon
+
+    def problems(self) -> list[str]:
+        faults = [f"its transmission: {fault}" for fault in self.transmission.problems()]
+        return faults or super().problems()
+
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
+        return self.transmission.incompatibilities(system)
+
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        length, arm = self.transmission.along(t, x)
+        return -arm * self.tension(length, jnp.sum(arm * rate))
+
+    def energy(self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]) -> Float[Array, ""]:
+        return self.stored(self.transmission.along(t, x)[0])
+
+    def __str__(self) -> str:
+        return f"{title(self)} ({', '.join(map(repr, self.transmission.joints))})"

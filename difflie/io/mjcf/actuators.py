@@ -1,0 +1,302 @@
+"""The actuators of a MuJoCo model: their laws, what they act through, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...forces import (
+    ActivatedActuator,
+    Actuator,
+    Drive,
+    GeneralActuator,
+    JointTransmission,
+    Motor,
+    Muscle,
+    PositionServo,
+    SiteTransmission,
+    SliderCrank,
+    Transmission,
+    VelocityServo,
+)
+from ...forces.transmissions.site import branching
+from ...system import Free, Prismatic, Revolute, System
+from ...system.frame import Frame
+from ..robot_files import distinct, of_quaternion
+from .joints import TYPES
+from .tendons import lost, tendon_transmission
+
+# MuJoCo's mjtTrn, mjtGain, mjtBias and mjtDyn.
+_JOINT, _IN_PARENT, _SLIDER_CRANK, _TENDON, _SITE, _BODY = range(6)
+_FIXED, _AFFINE, _MUSCLE = range(3)
+_NO_DYNAMICS, _INTEGRATOR, _FILTER, _EXACT_FILTER, _MUSCLE_DYNAMICS = range(5)
+
+
+class Names(NamedTuple):
+    """The names of a model's bodies but the world, and of its joints."""
+
+    bodies: Sequence[str]
+    joints: Sequence[str]
+
+
+def file_actuators(
+    model: Any, names: Names, system: System, disabled: set[str]
+) -> Iterator[Actuator]:
+    """The actuators of a MuJoCo model but those that `unread_actuators` names, in its order.
+
+    system: the bodies and joints of the model. disabled: the option flags that are off. A hinge or
+    slide without gear and `ref` is the joint of its actuator; all else are transmissions. An
+    actuator without a name is called by what it acts on.
+    """
+    left = {a for _, which in _left_out(model, names, system, disabled) for a in which}
+    taken = {model.actuator(a).name for a in range(_count(model))}
+    for a in range(_count(model)):
+        if a in left:
+            continue
+        place = _place(model, a, names, system)
+        name = model.actuator(a).name
+        if not name:
+            held = place.get("transmission")
+            name = distinct(place["joint"] if held is None else held.label, taken)
+            taken.add(name)
+        yield _law(model, a, disabled, place | {"name": name})
+
+
+def unread_actuators(
+    model: Any, names: Names, system: System, disabled: set[str]
+) -> Iterator[tuple[str, str, list[int]]]:
+    """What of the actuators is left out, "actuator", and which have it."""
+    read = set(range(_count(model)))
+    for what, which in _left_out(model, names, system, disabled):
+        yield what, "actuator", which
+        read -= set(which)
+    several = [a for a in read if _total_limit(model, a) is None]
+    yield "limits of the sum of several actuators at a joint or tendon", "actuator", several
+    kinds = [TYPES[kind] for kind in model.jnt_type]
+    rotors = [getattr(model, f"actuator_{leaf}", None) for leaf in ("armature", "damping")]
+    heavy = [
+        a
+        for a in read
+        if any(rotor is not None and rotor[a] for rotor in rotors)
+        and (
+            model.actuator_trntype[a] not in (_JOINT, _IN_PARENT)
+            or kinds[model.actuator_trnid[a, 0]] is Free
+        )
+    ]
+    yield "armature and damping of actuators of free joints, tendons and others", "actuator", heavy
+    early = [a for a in read if model.actuator_actearly[a] and model.actuator_dyntype[a]]
+    yield "actearly, which depends on the time step", "actuator", early
+
+
+def driven_sites(model: Any) -> list[int]:
+    """The sites at which actuators act, or to which they refer."""
+    on = np.isin(model.actuator_trntype, (_SITE, _SLIDER_CRANK))
+    sites = model.actuator_trnid[on].ravel()
+    return sites[sites >= 0].tolist()
+
+
+def _count(model: Any) -> int:
+    return len(model.actuator_trntype)
+
+
+def _left_out(
+    model: Any, names: Names, system: System, disabled: set[str]
+) -> list[tuple[str, list[int]]]:
+    """Why actuators are left out, and which are, each once."""
+    found: dict[str, list[int]] = {}
+    for a in range(_count(model)):
+        why = _why_left_out(model, a, disabled)
+        on_joint = model.actuator_trntype[a] in (_JOINT, _IN_PARENT)
+        joint = names.joints[model.actuator_trnid[a, 0]] if on_joint else None
+        if not why and on_joint and joint not in system.joint_names:
+            why = "actuators of joints that are fixed"
+        if why:
+            found.setdefault(why, []).append(a)
+    return list(found.items())
+
+
+def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
+    gain, bias = model.actuator_gaintype[a], model.actuator_biastype[a]
+    dynamics, group = model.actuator_dyntype[a], int(model.actuator_group[a])
+    off = 0 <= group < 31 and bool(int(model.opt.disableactuator) & (1 << group))
+    muscle = gain == _MUSCLE or bias == _MUSCLE or dynamics == _MUSCLE_DYNAMICS
+    whole = gain == _MUSCLE and bias == _MUSCLE and dynamics == _MUSCLE_DYNAMICS
+    if "actuation" in disabled or off:
+        return "actuators that are switched off"
+    if getattr(model, "actuator_plugin", np.full(_count(model), -1))[a] >= 0:
+        return "actuators of plugins"
+    if model.actuator_trntype[a] == _TENDON and lost(model, int(model.actuator_trnid[a, 0])):
+        return "actuators of tendons around shapes that are missing"
+    if model.actuator_trntype[a] == _BODY:
+        return "actuators that pull bodies into contact (adhesion)"
+    if (
+        model.actuator_trntype[a] > _BODY
+        or _controls(model, a).stop - _controls(model, a).start != 1
+    ):
+        return "actuators of several controls, and of orientations"
+    if gain > _MUSCLE or bias > _MUSCLE or dynamics > _MUSCLE_DYNAMICS:
+        return "actuators with gains, biases or dynamics but none, fixed, affine and muscle"
+    if muscle and not (whole and _same_muscle(model, a)):
+        return "actuators that are muscles in part"
+    if np.any(getattr(model, "actuator_delay", np.zeros(_count(model)))[a]):
+        return "actuators with delays"
+    return ""
+
+
+def _same_muscle(model: Any, a: int) -> bool:
+    return bool(np.all(model.actuator_gainprm[a, :9] == model.actuator_biasprm[a, :9]))
+
+
+def _controls(model: Any, a: int) -> slice:
+    """The controls of an actuator; only in MuJoCo 4 it may have several, or none."""
+    first = model.actuator_ctrladr[a] if hasattr(model, "actuator_ctrladr") else a
+    count = model.actuator_ctrlnum[a] if hasattr(model, "actuator_ctrlnum") else 1
+    return slice(int(first), int(first) + int(count))
+
+
+def _place(model: Any, a: int, names: Names, system: System) -> dict[str, Any]:
+    """Where an actuator acts, as the fields of an `Actuator`."""
+    kind, (first, second) = model.actuator_trntype[a], map(int, model.actuator_trnid[a])
+    gear = np.array(model.actuator_gear[a])
+    held: Transmission
+    if kind in (_JOINT, _IN_PARENT):
+        joint, joint_type = names.joints[first], TYPES[model.jnt_type[first]]
+        if joint_type in (Prismatic, Revolute):
+            reference = float(model.qpos0[model.jnt_qposadr[first]])
+            if gear[0] == 1 and reference == 0:
+                return {"joint": joint}
+            return {"transmission": JointTransmission(joint, gear[:1], reference=reference)}
+        # MuJoCo has the force of a free joint first.
+        gear = np.concatenate((gear[3:], gear[:3])) if joint_type is Free else gear[:3]
+        held = JointTransmission(joint, gear, in_parent=bool(kind == _IN_PARENT))
+    elif kind == _TENDON:
+        held = tendon_transmission(model, first, names.bodies, names.joints, gear[0])
+    elif kind == _SLIDER_CRANK:
+        pin = _site(model, first, names)
+        held = SliderCrank(
+            [(pin.body, pin.position)],
+            _site(model, second, names),
+            model.actuator_cranklength[a],
+            gear=gear[0],
+        )
+    else:
+        site = _site(model, first, names)
+        gear = np.concatenate((gear[3:], gear[:3]))
+        if second < 0:
+            held = SiteTransmission(site, gear)
+        else:
+            reference = _site(model, second, names)
+            common = branching(system, site.body, reference.body)
+            held = SiteTransmission(site, gear, reference=reference, common=common)
+    return {"transmission": held}
+
+
+def _site(model: Any, site: int, names: Names) -> Frame:
+    body = int(model.site_bodyid[site])
+    rotation = of_quaternion(model.site_quat[site])
+    return Frame(names.bodies[body - 1] if body else None, model.site_pos[site].copy(), rotation)
+
+
+def _law(model: Any, a: int, disabled: set[str], place: dict[str, Any]) -> Actuator:
+    """The actuator: of the class that says the same with the fewest numbers."""
+    commands = _command_range(model, a, disabled)
+    forces = _force_range(model, a)
+    ranges = {"command_range": commands, "force_range": forces}
+    dynamics, parameters = model.actuator_dyntype[a], model.actuator_dynprm[a]
+    acts = model.actuator_actrange[a].copy() if model.actuator_actlimited[a] else None
+    if model.actuator_gaintype[a] == _MUSCLE:
+        return _muscle(model, a, place | ranges | {"activation_range": acts})
+    affine = model.actuator_gaintype[a] == _AFFINE
+    gain = model.actuator_gainprm[a, :3] * (1.0 if affine else np.array([1.0, 0.0, 0.0]))
+    bias = model.actuator_biasprm[a, :3] * float(model.actuator_biastype[a] == _AFFINE)
+    if dynamics != _NO_DYNAMICS:
+        lag = max(float(parameters[0]), _LEAST) if dynamics != _INTEGRATOR else None
+        own = {"time_constant": lag, "activation_range": acts}
+        return ActivatedActuator(gain=gain, bias=bias, **own, **ranges, **place)
+    simple = not np.any(gain[1:]) and gain[0] >= 0 and bias[0] == 0
+    if simple and gain[0] == 1 and not np.any(bias):
+        found = [r for r in (commands, forces) if r is not None]
+        limits = np.clip(found[0], *found[-1]) if found else None
+        if limits is None:
+            return Drive(**place)
+        if limits[1] == -limits[0] > 0:
+            return Motor(max_torque=limits[1], **place)
+    symmetric = forces is None or forces[0] == -forces[1] < 0
+    if simple and commands is None and symmetric:
+        most = {"max_torque": None if forces is None else forces[1]}
+        if bias[1] == -gain[0] and bias[2] <= 0:
+            return PositionServo(kp=gain[0], kd=-bias[2], **most, **place)
+        if bias[1] == 0 and bias[2] == -gain[0]:
+            return VelocityServo(kd=gain[0], **most, **place)
+    return GeneralActuator(gain=gain, bias=bias, **ranges, **place)
+
+
+_LEAST = 1e-15  # MuJoCo's mjMINVAL, the least time constant
+
+
+def _muscle(model: Any, a: int, fields: dict[str, Any]) -> Muscle:
+    low, high, force, scale, shortest, longest, fastest, passive, eccentric = (
+        model.actuator_gainprm[a, :9]
+    )
+    if force < 0:
+        force = scale / max(float(model.actuator_acc0[a]), _LEAST)
+    rising, falling, smoothing = model.actuator_dynprm[a, :3]
+    return Muscle(
+        peak_force=force,
+        length_range=model.actuator_lengthrange[a].copy(),
+        operating_range=(low, high),
+        shortest=shortest,
+        longest=longest,
+        fastest=fastest,
+        passive=passive,
+        eccentric=eccentric,
+        time_constants=(rising, falling),
+        smoothing=smoothing if smoothing >= _LEAST else None,
+        **fields,
+    )
+
+
+def _command_range(model: Any, a: int, disabled: set[str]) -> NDArray | None:
+    control = _controls(model, a).start
+    if "clampctrl" in disabled or not model.actuator_ctrllimited[control]:
+        return None
+    return model.actuator_ctrlrange[control].copy()
+
+
+def _force_range(model: Any, a: int) -> NDArray | None:
+    """The limits (2,) of the force, with those of its joint or tendon; None without any."""
+    own = model.actuator_forcerange[a].copy() if model.actuator_forcelimited[a] else None
+    total = _total_limit(model, a)
+    if total is None or not np.all(np.isfinite(total)):
+        return own
+    return total if own is None else np.clip(own, *total)
+
+
+def _total_limit(model: Any, a: int) -> NDArray | None:
+    """The limits (2,) that its joint or tendon sets to its force; None where others act there.
+
+    Infinite where there are none.
+    """
+    kind, on = model.actuator_trntype[a], int(model.actuator_trnid[a, 0])
+    free = np.array([-np.inf, np.inf])
+    if kind == _TENDON:
+        if not getattr(model, "tendon_actfrclimited", np.zeros(model.ntendon))[on]:
+            return free
+        along = (model.actuator_trntype == _TENDON) & (model.actuator_trnid[:, 0] == on)
+        return model.tendon_actfrcrange[on].copy() if np.sum(along) == 1 else None
+    limited = np.asarray(model.jnt_actfrclimited, bool)
+    others = np.delete(np.arange(_count(model)), a)
+    if kind not in (_JOINT, _IN_PARENT):
+        # It may push on any joint.
+        return None if np.any(limited) else free
+    if not limited[on]:
+        return free
+    kinds, targets = model.actuator_trntype[others], model.actuator_trnid[others, 0]
+    on_joint = np.isin(kinds, (_JOINT, _IN_PARENT))
+    gear = float(model.actuator_gear[a, 0])
+    if np.any(~on_joint) or np.any(targets[on_joint] == on) or gear == 0:
+        return None
+    return np.sort(model.jnt_actfrcrange[on] / gear)

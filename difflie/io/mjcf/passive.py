@@ -1,0 +1,87 @@
+"""Passive forces of a MuJoCo model beside those of hinges, slides and tendons.
+
+They are gravity compensation, springs of ball and free joints, and the resistance of the medium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...forces import BoxInFluid, Bushing, Coupling, PointForce
+from ...groups import so3
+from ...system import Body, Free, Spherical
+from ..robot_files import of_quaternion
+from .joints import TYPES
+
+_LEAST = 1e-15  # MuJoCo's mjMINVAL
+
+
+def passive_couplings(
+    model: Any, names: Sequence[str], tree: Sequence[Body], joints: Sequence[str], gravity: Any
+) -> Iterator[Coupling]:
+    """The passive forces of a MuJoCo model, as couplings.
+
+    names: of its bodies but the world; tree: the bodies of the system; joints: the names of the
+    model's joints; gravity (3,) in m/s^2.
+    """
+    yield from _gravity_compensation(model, names, np.asarray(gravity, float))
+    yield from _springs(model, tree, joints)
+    yield from _medium(model, names)
+
+
+def ellipsoids(model: Any) -> list[int]:
+    """The bodies in a medium with shapes that MuJoCo takes for ellipsoids, which are left out."""
+    if not (model.opt.density or model.opt.viscosity):
+        return []
+    geoms = np.flatnonzero(np.asarray(model.geom_fluid)[:, 0] > 0)
+    return sorted({int(b) for b in model.geom_bodyid[geoms]} - {0})
+
+
+def _gravity_compensation(
+    model: Any, names: Sequence[str], gravity: np.ndarray
+) -> Iterator[Coupling]:
+    for b in np.flatnonzero(model.body_gravcomp).tolist():
+        force = -gravity * (model.body_mass[b] * model.body_gravcomp[b])
+        if b and np.any(force):
+            yield PointForce([(names[b - 1], model.body_ipos[b].copy())], force)
+
+
+def _springs(model: Any, tree: Sequence[Body], joints: Sequence[str]) -> Iterator[Coupling]:
+    moved = {body.joint.name: body for body in tree}
+    for j in np.flatnonzero(model.jnt_stiffness).tolist():
+        kind, body = TYPES[model.jnt_type[j]], moved.get(joints[j])
+        if kind not in (Spherical, Free) or body is None:
+            continue
+        at = int(model.jnt_qposadr[j])
+        rest = np.asarray(model.qpos_spring[at : at + (7 if kind is Free else 4)])
+        position, stiffness = body.position, model.jnt_stiffness[j] * np.eye(6)
+        if kind is Free:
+            position, rest = rest[:3], rest[3:]
+        else:
+            stiffness[3:] = 0
+        turn = so3.log(np.asarray(body.rotation) @ of_quaternion(rest))
+        ends = [(body.parent, np.array(position)), (body.name, np.zeros(3))]
+        yield Bushing(ends, stiffness, first_rotation=turn)
+
+
+def _medium(model: Any, names: Sequence[str]) -> Iterator[Coupling]:
+    density, viscosity = float(model.opt.density), float(model.opt.viscosity)
+    if not (density or viscosity):
+        return
+    others = ellipsoids(model)
+    for b, name in enumerate(names, start=1):
+        mass, inertia = float(model.body_mass[b]), np.asarray(model.body_inertia[b])
+        if b in others or mass < _LEAST:
+            continue
+        squares = np.maximum(inertia.sum() - 2 * inertia, _LEAST) * 6 / mass
+        yield BoxInFluid(
+            [(name, model.body_ipos[b].copy())],
+            np.sqrt(squares),
+            rotation=so3.log(of_quaternion(model.body_iquat[b])),
+            density=density,
+            viscosity=viscosity,
+            wind=model.opt.wind.copy(),
+        )
