@@ -16,7 +16,7 @@ def table() -> str:
         text = (PACKAGE / folder / "__init__.py").read_text(encoding="utf-8")
         said = (ast.get_docstring(ast.parse(text)) or "").partition("\n\n")[0]
         names = ", ".join(f"`{name}`" for name in imports) or "nothing of difflie"
-        rows.append(f"| `{folder}` | {' '.join(said.split())} | {names} |")
+        rows.append(f"| {folder} | {' '.join(said.split())} | {names} |")
     return "\n".join(rows)
 
 
