@@ -191,7 +191,7 @@ class Discretization(eqx.Module):
         formulation = formulation.in_closed_form() if by_matrices else formulation
         q, v, fine, states = ended(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
         spoiled = jnp.where(fine, 0.0, jnp.nan).astype(q.dtype)
-        return Point(q + spoiled, v, self.held(x, u), (states,) if x.own else ())
+        return Point(q + spoiled, v, self.held(x, u), () if states is None else (states,))
 
     def held(self, x: Point, u: Float[Array, " nu"]) -> Float[Array, " nz"]:
         """z after a step."""

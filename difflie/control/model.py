@@ -122,8 +122,8 @@ def _step(
     # As matrices: a pose has fewer entries than there are directions.
     by_d, after = jax.jacfwd(ended, has_aux=True)(jnp.zeros(knots.nx + knots.nu, u.dtype))
     by_end, value = jax.jacfwd(gap, has_aux=True)(after)
-    along = jax.tree.map(jnp.matmul, by_end, by_d)
-    return value, sum(jax.tree.leaves(along))
+    first, *others = jax.tree.leaves(jax.tree.map(jnp.matmul, by_end, by_d))
+    return value, sum(others, first)
 
 
 def _costs_along(knots: Discretization, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:

@@ -95,6 +95,7 @@ class BesideTheMotion(Formulation):
         before, z = state
         q, v = self.motion.read(before)
         at = self.motion.forces_at
+        assert at is not None
         # What is left over to the start: nothing of the midpoint rule, half of the trapezoidal one.
         begins = rates_at(self.tree, inputs.command(self.tree.system, t, q, v), q, v)(z)
         within = StatesInStep(z + (at - 0.5) * h * begins, h / 2)

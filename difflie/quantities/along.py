@@ -82,8 +82,7 @@ def along(
             f"{system.name}: the run has {run.u.shape[-1]} commands, the system {system.nu}; give "
             "the system that was simulated"
         )
-    held = (getattr(run, name, None) for name in ("torques", "z"))
-    motion = run.t, run.q, run.v, run.u, *held
+    motion = run.t, run.q, run.v, run.u, getattr(run, "torques", None), getattr(run, "z", None)
     code = users_code(system, measured, getattr(measured, "function", None))
     return _along(measured, system, *motion, code)
 

@@ -104,8 +104,9 @@ class Trajectory(eqx.Module):
         if rows == len(self.t):
             return self
         parts = self.t, self.q, self.v, self.states, self.u, self.torques, self.z
-        t, q, v, *others = jax.tree.map(lambda a: a[: max(rows, 1)], parts)
-        return Trajectory(t, q, v, self.result, *others, self.reduced, self.refinement)
+        t, q, v, states, u, torques, z = jax.tree.map(lambda a: a[: max(rows, 1)], parts)
+        more = states, u, torques, z, self.reduced, self.refinement
+        return Trajectory(t, q, v, self.result, *more)
 
     def error_estimate(self) -> ErrorEstimate:
         """The estimated error of q and v at the saved times (m + 1, ...): an `ErrorEstimate`.

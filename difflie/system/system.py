@@ -173,7 +173,7 @@ class System(eqx.Module):
 
         Those of the actuators come first, then those of the couplings.
         """
-        parts = [(a.label, a) for a in self.actuators]
+        parts: list[tuple[str, Any]] = [(a.label, a) for a in self.actuators]
         for i, part in enumerate(self.couplings):
             parts.append((part.name or getattr(part, "joint", None) or f"couplings/{i}", part))
         return tuple((f"{label}/{name}", u) for label, part in parts for name, u in part.states)

@@ -257,7 +257,7 @@ def _laws(
     memories = len(actuators) * (None,) if memories is None else memories
     outputs = []
     for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
-        held = actuator.z0 if actuator.states else memory
+        held = getattr(actuator, "z0", None) if actuator.states else memory
         given = command[i], x[i], rate[i], held
         torque, after = called(actuator.torque, *given)
         outputs.append((real_values(f"the torque of {actuator}", torque, q.dtype), after))
