@@ -9,6 +9,7 @@ H is the Gauss-Newton matrix of the costs, sum w J^T J, which has no negative ei
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -122,8 +123,8 @@ def _step(
     # As matrices: a pose has fewer entries than there are directions.
     by_d, after = jax.jacfwd(ended, has_aux=True)(jnp.zeros(knots.nx + knots.nu, u.dtype))
     by_end, value = jax.jacfwd(gap, has_aux=True)(after)
-    first, *others = jax.tree.leaves(jax.tree.map(jnp.matmul, by_end, by_d))
-    return value, sum(others, first)
+    parts = jax.tree.leaves(jax.tree.map(jnp.matmul, by_end, by_d))
+    return value, functools.reduce(jnp.add, parts)
 
 
 def _costs_along(knots: Discretization, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:

@@ -99,8 +99,8 @@ def step(
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
     given = Tree.of(system), q, v, dt, t
     code = users_code(system, control, wrench)
-    q, v, solved, z = _step(given, control, wrench, (kind, method, stabilisation), code)
-    return Stepped(q, v, solved) if z is None else SteppedWithStates(q, v, solved, z)
+    end = _step(given, control, wrench, (kind, method, stabilisation), code)
+    return Stepped(*end[:3]) if end[3] is None else SteppedWithStates(*end)
 
 
 @eqx.filter_jit
