@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import xarray
 
 # What the columns of each curve are, as axes of a dataset.
-_AXES = {"q": "coordinate", "energy": "part", "u": "command"}
+_AXES = {"q": "coordinate", "energy": "part", "u": "command", "z": "state"}
 
 
 def recorded(run: Any, system: System | None = None) -> list[Curve]:
-    """q, v, with the system also effort, passive forces and energy, and the commands u.
+    """q, v, with the system also effort, passive forces and energy, commands u, internal states z.
 
     For a batch with leading axes t and the values have them, too. Commands stand under the names
     of their actuators; without actuators they are the effort, and are left out with a system.
@@ -57,6 +57,10 @@ def recorded(run: Any, system: System | None = None) -> list[Curve]:
             system.actuator_names if system is not None else map("[{}]".format, range(u.shape[-1]))
         )
         curves.append(Curve("u", t, u, tuple((name, "") for name in names)))
+    if run.z is not None:
+        z = np.asarray(run.z)
+        numbered = tuple((f"[{i}]", "") for i in range(z.shape[-1]))
+        curves.append(Curve("z", t, z, numbered if system is None else system.state_labels))
     return curves
 
 

@@ -236,6 +236,14 @@ def test_quantities_and_events_see_the_states(system):
     np.testing.assert_allclose(run.z[-1], exact.z[-1], rtol=1e-6)
 
 
+def test_tables_have_the_states(system, tmp_path):
+    """Guards that what is written of a run has z, with names and units."""
+    run = dl.simulate(system, Q, V, dt=1e-3, steps=2)
+    run.to_csv(system, tmp_path / "run.csv")
+    head = (tmp_path / "run.csv").read_text().splitlines()[0]
+    assert "z lower/torque [N m]" in head and "z couplings/1/charge [N]" in head
+
+
 def test_linearised_step(system):
     """Guards A and B with states: against differences of a step."""
     z = jnp.array([0.1, 0.2, 0.01, 0.3])
