@@ -220,6 +220,36 @@ def test_laws_with_activation(tmp_path):
     assert "actuator" not in said
 
 
+DRIVEN = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site site="s2"/></spatial>
+</tendon><actuator><general name="int" joint="h" dyntype="integrator" gainprm="3" gear="2"/>
+<general name="lag" joint="h" dyntype="filter" dynprm=".3" gainprm="3" ctrlrange="-.5 .5"/>
+<position name="servo" joint="sl" kp="30" kv="4" timeconst=".2"/>
+<muscle name="pull" tendon="p" lengthrange=".6 1.6" force="20"/><motor joint="h2" gear="2"/>
+</actuator><sensor><actuatorfrc actuator="lag"/><actuatorfrc actuator="servo"/>
+<actuatorfrc actuator="pull"/><actuatorvel actuator="int"/></sensor>
+<keyframe><key name="ready" ctrl=".1 .2 .05 .4 .3"/></keyframe>"""
+
+
+def test_activations_move_as_mujoco_moves_them(tmp_path):
+    """A thousand steps of RK4 from a keyframe: motion, activations and sensors of actuators."""
+    text = TREE.replace("<option>", '<option timestep="0.001" integrator="RK4">').format(DRIVEN)
+    system, model, said = read(tmp_path, text)
+    assert "actuator" not in said and "sensor" not in said
+    q, v, u = system.state("ready")
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    data.act[:] = (0.1, -0.2, 0.05, 0.3)
+    run = dl.simulate(system, q, v, z0=data.act, control=u, dt=1e-3, steps=1000, save_every=1000)
+    for _ in range(1000):
+        mujoco.mj_step(model, data)
+    mujoco.mj_forward(model, data)
+    ordering = dl.MujocoOrdering(system, model)
+    np.testing.assert_allclose(ordering.q(run.q[-1]), data.qpos, atol=1e-8)
+    np.testing.assert_allclose(run.z[-1], data.act, atol=1e-8)
+    readings = jnp.concatenate([x[-1] for x in run.readings(system).values()])
+    np.testing.assert_allclose(readings, data.sensordata, atol=1e-6)
+
+
 LEFT = """<actuator><adhesion name="glue" body="a" ctrlrange="0 1"/>
 <general name="early" joint="h" dyntype="filter" dynprm=".3" actearly="true"/>
 <general name="half" joint="h" dyntype="muscle"/>
@@ -311,4 +341,4 @@ def test_in_a_configuration(tmp_path):
     text = '[system]\nfile = "m.xml"\nactuators = true\n[simulation]\ndt = 0.01\nduration = 0.1\n'
     (tmp_path / "run.toml").write_text(text + "[control]\ncommand = [0.5]\n")
     system = load_system(read_config(tmp_path / "run.toml"))
-    assert system.actuator_names == ("h2",)
+    assert system.actuator_names == ("actuator0",)

@@ -25,8 +25,9 @@ from ...forces import (
 from ...forces.transmissions.site import branching
 from ...system import Free, Prismatic, Revolute, System
 from ...system.frame import Frame
-from ..robot_files import distinct, of_quaternion
+from ..robot_files import of_quaternion
 from .joints import TYPES
+from .names import actuator_names
 from .tendons import lost, tendon_transmission
 
 # MuJoCo's mjtTrn, mjtGain, mjtBias and mjtDyn.
@@ -49,20 +50,13 @@ def file_actuators(
 
     system: the bodies and joints of the model. disabled: the option flags that are off. A hinge or
     slide without gear and `ref` is the joint of its actuator; all else are transmissions. An
-    actuator without a name is called by what it acts on.
+    actuator without a name is called "actuatorN".
     """
     left = {a for _, which in _left_out(model, names, system, disabled) for a in which}
-    taken = {model.actuator(a).name for a in range(_count(model))}
-    for a in range(_count(model)):
-        if a in left:
-            continue
-        place = _place(model, a, names, system)
-        name = model.actuator(a).name
-        if not name:
-            held = place.get("transmission")
-            name = distinct(place["joint"] if held is None else held.label, taken)
-            taken.add(name)
-        yield _law(model, a, disabled, place | {"name": name})
+    for a, name in enumerate(actuator_names(model)):
+        if a not in left:
+            place = _place(model, a, names, system)
+            yield _law(model, a, disabled, place | {"name": name})
 
 
 def unread_actuators(

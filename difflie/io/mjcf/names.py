@@ -43,7 +43,8 @@ def key_names(model: Any) -> list[str]:
 
 def actuator_names(model: Any) -> list[str]:
     """The names of a MuJoCo model's actuators, "actuatorN" where they have none."""
-    numbers = range(model.nu)
+    # Not `nu`: in MuJoCo 4 an actuator may have several controls.
+    numbers = range(len(model.actuator_trntype))
     return _named([model.actuator(a).name for a in numbers], [f"actuator{a}" for a in numbers])
 
 

@@ -196,20 +196,20 @@ class _Reader:
         return _Read(dq.Entries(wrench, (0, 1, 2) if kind == "TORQUE" else (3, 4, 5)))
 
     def _of_actuator(self, kind: str, a: int) -> _Read | None:
-        """The length, velocity or force of an actuator at a slide or hinge, before its gear."""
+        """The force of an actuator that was read; length and velocity at a slide or hinge."""
         model = self.model
+        if kind not in ("ACTUATORPOS", "ACTUATORVEL"):
+            name = self.actuators[a]
+            there = name in self.system.actuator_names
+            return _Read(dq.ActuatorEffort(name)) if there else None
         j, gear = int(model.actuator_trnid[a, 0]), float(model.actuator_gear[a, 0])
         at_joint = model.actuator_trntype[a] in _ON_JOINTS and model.jnt_type[j] in _SCALARS
         if not at_joint or self.joints[j] not in self.system.joint_names:
             return None
         if kind == "ACTUATORVEL":
             return _Read(dq.JointVelocity(self.joints[j]), gear) if gear else None
-        if kind == "ACTUATORPOS":
-            ref = float(model.qpos0[model.jnt_qposadr[j]])
-            return _Read(dq.JointPosition(self.joints[j]), gear, gear * ref) if gear else None
-        if self.actuators[a] not in self.system.actuator_names or not gear:
-            return None
-        return _Read(dq.ActuatorEffort(self.actuators[a]), 1 / gear)
+        ref = float(model.qpos0[model.jnt_qposadr[j]])
+        return _Read(dq.JointPosition(self.joints[j]), gear, gear * ref) if gear else None
 
 
 class _Frame(NamedTuple):
