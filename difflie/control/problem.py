@@ -23,7 +23,7 @@ from ..system.arguments import checked
 from ..system.shown import some
 from ..system.system import System
 from ..system.validation import format_value
-from .costs import Cost, as_cost
+from .costs import Cost, Duration, as_cost
 from .inputs import Commands, Input, as_input
 from .limits import Limits
 
@@ -99,6 +99,11 @@ class Problem(eqx.Module):
         self.running, self.final = _terms("running", running), _terms("final", final)
         if not any(isinstance(term, Cost) for term in (*self.running, *self.final)):
             raise ValueError("Problem: there is no cost; give one in running or final")
+        if any(isinstance(term, Duration) for term in self.running):
+            raise ValueError(
+                "Problem: Duration is among the running costs, but the time counts once, at the "
+                "end; give it in final"
+            )
         if not isinstance(limits, Limits):
             raise TypeError(
                 f"Problem: limits is {format_value(limits)}; give a difflie.control.Limits"

@@ -48,6 +48,7 @@ from difflie import control as dc
         (lambda: swing(steps=0), "steps is 0"),
         (lambda: swing(dt=-1.0), "dt is -1"),
         (lambda: swing(running=[], final=[]), "there is no cost"),
+        (lambda: swing(running=[dc.Duration()]), "give it in final"),
         (lambda: swing(interpolation="cubic"), "'constant' or 'linear'"),
         (lambda: swing(duration=(2.0, 1.0)), "the least duration"),
         (lambda: swing(inputs=dc.Map(lambda s, q, v, u, t: jnp.zeros(4), 2)), r"shape \(4,\)"),
