@@ -136,6 +136,7 @@ TABLE = {
         MACHINE,
         {
             "body_poses": lambda s, q, v, x: dl.body_poses(s, q),
+            "pose": lambda s, q, v, x: dl.pose(s, q, "hand"),
             "body_twists": lambda s, q, v, x: dl.body_twists(s, q, v),
             "center_of_mass": lambda s, q, v, x: dl.center_of_mass(s, q),
             "center_of_mass_jacobian": lambda s, q, v, x: dl.center_of_mass_jacobian(s, q),
@@ -147,6 +148,7 @@ TABLE = {
     "jacobians": (
         MACHINE,
         {
+            "jacobian": lambda s, q, v, x: dl.jacobian(s, q, "hand"),
             "body_jacobian": lambda s, q, v, x: dl.body_jacobian(s, q, 2),
             "spatial_jacobian": lambda s, q, v, x: dl.spatial_jacobian(s, q, 2),
             "geometric_jacobian": lambda s, q, v, x: dl.geometric_jacobian(s, q, 2),

@@ -137,7 +137,7 @@ def test_a_guess_of_another_signature(tmp_path, capsys, written_as, words):
     assert "Traceback" not in printed
 
 
-STATE = "q v joints rates "
+STATE = "q v joints rates state "
 KEYS = {
     "Pose": "frame goal weight at",
     "Point": "frame goal weight at",
