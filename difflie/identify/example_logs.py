@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike
 from ..dynamics import integrate, inverse_dynamics
 from ..forces import passive_force
 from ..io import examples, load
+from ..quantities import Accelerometer
 from ..simulate import Sampled, simulate
 from ..system import System
+from ..system.frame import Frame
 
 Columns = dict[str, np.ndarray]
 
@@ -48,6 +50,8 @@ def _arm() -> Columns:
     """Friction of 0.3 N m and 0.4 N m s/rad in all joints, 0.8 kg more in the hand.
 
     All joints move at once, at frequencies without a common period; torques have noise of 0.1 N m.
+    An accelerometer at (0.02, -0.03, 0.08) m on the last link reads 0.1, -0.2 and 0.15 m/s^2 too
+    much, with noise of 0.05 m/s^2.
     """
     arm = load(examples.path("arm7"))
     worn = arm.replace(
@@ -57,7 +61,11 @@ def _arm() -> Columns:
     q, v, a = (0.6 * w**k * np.sin(np.outer(t, w) + k * np.pi / 2) for k in range(3))
     torque = jax.vmap(lambda *x: inverse_dynamics(worn, *x) - passive_force(worn, *x[:2]))
     tau = torque(q, v, a) + np.random.default_rng(0).normal(0.0, 0.1, q.shape)
-    return {"t": t, **_numbered("q", q), **_numbered("tau", tau)}
+    sensor = Accelerometer(Frame("link7", (0.02, -0.03, 0.08)))
+    read = jax.vmap(lambda *x: sensor.at(arm, *x, None, 0.0))(q, v, a)
+    read = read + np.array([0.1, -0.2, 0.15])
+    read = read + np.random.default_rng(1).normal(0.0, 0.05, read.shape)
+    return {"t": t, **_numbered("q", q), **_numbered("tau", tau), **_numbered("acc", read)}
 
 
 def _pendulum() -> Columns:
