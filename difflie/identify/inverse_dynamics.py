@@ -45,7 +45,7 @@ from ..sensors.sensor import to_true
 from ..system.arguments import check_system
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .problem import Deviation, Layout, Problem, deviations, needed
+from .problem import Deviation, Layout, Problem, check_without_states, deviations, needed
 from .recordings import DataError, Recording, as_recordings, filled
 
 
@@ -90,6 +90,7 @@ class InverseDynamics(Problem):
         freedom.
         """
         check_system(system)
+        check_without_states(system)
         recordings = as_recordings(recordings)
         if system.constraints:
             raise DataError(

@@ -28,7 +28,7 @@ from ..io.results import Results
 from ..sensors.sensor import to_true
 from ..system.arguments import check_system
 from ..system.system import System
-from .problem import Deviation, Layout, Problem, needed
+from .problem import Deviation, Layout, Problem, check_without_states, needed
 from .recordings import DataError, Recording, as_recordings
 from .sensors import differences, named_sensor, reading_deviations, readings_of, widths
 from .statistics import rms
@@ -69,6 +69,7 @@ class Readings(Problem):
         sensors.
         """
         check_system(system)
+        check_without_states(system)
         recordings = as_recordings(recordings)
         if not deviation:
             raise DataError(f"{system.name}: there is no sensor to compare; give a deviation")

@@ -29,7 +29,15 @@ from ..simulate import simulate
 from ..system.arguments import check_system
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
+from .problem import (
+    Deviation,
+    Layout,
+    Problem,
+    check_without_states,
+    deviations,
+    in_deviations,
+    needed,
+)
 from .readings import SimulatedReadings
 from .recordings import DataError, Recording, as_recordings
 
@@ -83,6 +91,7 @@ class Shooting(Problem):
         starts of windows, and for readings as `Readings.of` does.
         """
         check_system(system)
+        check_without_states(system)
         recordings = as_recordings(recordings)
         widths = {"q": system.nq, "v": system.nv, "tau": system.nu}
         if window is not None and window < 1:
