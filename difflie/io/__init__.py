@@ -1,4 +1,4 @@
-"""Files: robots are read from URDF and MJCF, and written as URDF."""
+"""Files: robots are read from URDF and MJCF, and written as both."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from . import examples as examples
 from .appearance import read_appearance as read_appearance
 from .couplings import closed, read_loops
 from .mjcf import read_mjcf as read_mjcf
+from .mjcf import write_mjcf as write_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
 from .orderings import PinocchioOrdering as PinocchioOrdering
 from .robot_files import root_tag
@@ -78,13 +79,22 @@ def save(
     *,
     original: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Writes a system, of leaves without batch axes such as mass (nb,) in kg, as a .urdf file.
+    """Writes a system, of leaves without batch axes such as mass (nb,) in kg, as a robot file.
 
-    `load(path)` reads it back equal. original: the URDF file it was read from; its shapes,
-    transmissions and other parts that a System does not have are kept. See `write_urdf` for the
-    details, warnings and errors. Raises ValueError for another kind of file.
+    path: of the file, URDF with the suffix .urdf, MJCF with .xml or .mjcf. `load(path)` reads it
+    back; from URDF equal, from MJCF with the same motion. original: the file of this kind that the
+    system was read from; its shapes and other parts that a System does not have are kept. See
+    `write_urdf` and `write_mjcf` for the details, warnings and errors. Raises ValueError for
+    another kind of file.
     """
     path = Path(path)
-    if path.suffix.lower() != ".urdf":
-        raise ValueError(f"{path}: systems are saved as URDF; call it {path.stem}.urdf")
-    write_urdf(system, path, original)
+    kind = path.suffix.lower()
+    if kind == ".urdf":
+        write_urdf(system, path, original)
+    elif kind in (".xml", ".mjcf"):
+        write_mjcf(system, path, original)
+    else:
+        raise ValueError(
+            f"{path}: systems are saved as URDF or MJCF; call it {path.stem}.urdf or "
+            f"{path.stem}.xml"
+        )

@@ -32,6 +32,13 @@ def of_quaternion(quaternion: Sequence[float] | NDArray) -> NDArray:
     )
 
 
+def of_rotation_vector(rotation: Sequence[float] | NDArray) -> NDArray:
+    """The unit quaternion (4,) (w, x, y, z) of a rotation vector (3,) in rad."""
+    vector = np.asarray(rotation, float)
+    half = np.linalg.norm(vector) / 2
+    return np.append(np.cos(half), np.sinc(half / np.pi) / 2 * vector)
+
+
 def of_angles(rpy: Sequence[float] | NDArray) -> NDArray:
     """The rotation matrix (3, 3) of roll, pitch and yaw about the fixed x, y, z axes, in turn."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)

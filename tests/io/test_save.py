@@ -215,7 +215,7 @@ def test_the_options_of_load_go_before_the_file(tmp_path):
 def test_mistakes(tmp_path):
     body = dl.Body(name="a", mass=1.0, inertia=np.eye(3), joint=dl.Planar())
     system, path = dl.chain([body]), tmp_path / "x.urdf"
-    with pytest.raises(ValueError, match=r"saved as URDF; call it x\.urdf"):
+    with pytest.raises(ValueError, match=r"saved as URDF or MJCF; call it x\.urdf or x\.xml"):
         dl.save(system, tmp_path / "x.sdf")
     with pytest.raises(dl.ModelError, match=r"body 'a': mass is -1\.0 kg"):
         dl.save(eqx.tree_at(lambda s: s.bodies.mass, system, -system.bodies.mass), path)

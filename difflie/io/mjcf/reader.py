@@ -140,17 +140,18 @@ def site_frames(model: Any, bodies: Sequence[str]) -> dict[str, Frame]:
 def compiled(path: Path) -> tuple[Any, Any, str]:
     """MuJoCo, its model of a file, and a remark on missing files; raises as `read_mjcf` does."""
     path = existing(path, "MJCF")
-    mujoco = _mujoco(path)
+    mujoco = mujoco_for(path, "read")
     check_mjcf(path)
     return mujoco, *_compiled(mujoco, path)
 
 
-def _mujoco(path: Path) -> Any:
+def mujoco_for(path: Path, done: str) -> Any:
+    """MuJoCo, by which a file is "read" or "written"; raises ImportError where it is missing."""
     try:
         return importlib.import_module("mujoco")
     except ImportError:
         raise ImportError(
-            f"{path}: MJCF is read by MuJoCo, which is not installed; {extra('mjcf')}"
+            f"{path}: MJCF is {done} by MuJoCo, which is not installed; {extra('mjcf')}"
         ) from None
 
 

@@ -1,0 +1,3 @@
+"""Systems written as MuJoCo files: one file for each part of a system, and one for an original."""
+
+from .writer import write_mjcf as write_mjcf

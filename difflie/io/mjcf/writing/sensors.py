@@ -1,0 +1,160 @@
+"""The sensors of a system as those of a MuJoCo file."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import SubElement
+
+import numpy as np
+
+from .... import quantities as dq
+from ....sensors import Encoder, Sensor
+from ....system.frame import Frame, FrameLike, as_frame, composed
+from .bodies import JointElement
+from .draft import Draft, numbers
+
+_SAME = 1e-12
+_IN_REFERENCE = {
+    dq.Origin: "framepos",
+    dq.Attitude: "framequat",
+    dq.LinearVelocity: "framelinvel",
+    dq.AngularVelocity: "frameangvel",
+}
+_AT_SITES = {
+    dq.Gyroscope: "gyro",
+    dq.Accelerometer: "accelerometer",
+    dq.Velocimeter: "velocimeter",
+    dq.Magnetometer: "magnetometer",
+}
+_AT_FRAMES = {dq.ProperAcceleration: "framelinacc", dq.AngularAcceleration: "frameangacc"}
+_SUBTREES = {
+    dq.SubtreeCenter: "subtreecom",
+    dq.SubtreeVelocity: "subtreelinvel",
+    dq.SubtreeAngularMomentum: "subtreeangmom",
+}
+_ENTRIES = {(0, 1, 2): "torque", (3, 4, 5): "force"}
+
+
+class _Row(NamedTuple):
+    """The tag and the attributes of a sensor, and the reading of it: scale * quantity + bias."""
+
+    tag: str
+    attributes: dict[str, str]
+    scale: float = 1.0
+    bias: float = 0.0
+
+
+def write_sensors(draft: Draft, joints: list[JointElement]) -> None:
+    """Writes the sensors of the system; adds to the faults of the draft."""
+    for sensor in draft.system.sensors:
+        row = _found(draft, sensor, joints)
+        if row is None:
+            draft.faults.append(f"the sensor {getattr(sensor, 'name', sensor)}")
+            continue
+        name = draft.unique("sensor", getattr(sensor, "name", None) or f"{sensor}")
+        element = SubElement(draft.section("sensor"), row.tag, row.attributes, name=name)
+        for own in ("noise", "cutoff"):
+            if value := getattr(sensor, own, 0.0):
+                element.set(own, numbers(value))
+
+
+def _found(draft: Draft, sensor: Any, joints: list[JointElement]) -> _Row | None:
+    """How a sensor is written; None where MuJoCo has none that reads the same."""
+    kinds = {joint.name: joint.kind for joint in joints}
+    if isinstance(sensor, Encoder):
+        scale, bias = float(sensor.position_scale), float(sensor.position_bias)
+        rows = [_Row("jointpos", {"joint": sensor.joint}, 1.0, _reference(draft, sensor.joint))]
+    elif not isinstance(sensor, Sensor) or np.size(sensor.scale) != 1 or np.ptp(sensor.bias):
+        return None
+    else:
+        scale, bias = float(np.ravel(sensor.scale)[0]), float(np.ravel(sensor.bias)[0])
+        rows = list(_rows(draft, sensor.quantity, kinds))
+    alike = (r for r in rows if np.allclose([r.scale, r.bias], [scale, bias], atol=_SAME))
+    return next(alike, None)
+
+
+def _rows(draft: Draft, quantity: Any, kinds: dict[str, str]) -> list[_Row]:
+    """The sensors of MuJoCo that read a quantity, each with its own scale and bias."""
+    kind = type(quantity)
+    if kind in _IN_REFERENCE or kind is dq.FrameAxis:
+        tag = f"frame{quantity.axis}axis" if kind is dq.FrameAxis else _IN_REFERENCE[kind]
+        on = _object(draft, quantity.frame)
+        place = {"objtype": on[0], "objname": on[1]}
+        by = _object(draft, quantity.reference)
+        if by != ("xbody", "world"):
+            place |= {"reftype": by[0], "refname": by[1]}
+        return [_Row(tag, place)]
+    if kind in _AT_FRAMES:
+        on = _object(draft, quantity.frame)
+        return [_Row(_AT_FRAMES[kind], {"objtype": on[0], "objname": on[1]})]
+    if kind in _AT_SITES:
+        if kind is dq.Magnetometer:
+            field = numbers(quantity.field)
+            if draft.option.get("magnetic", field) != field:
+                return []
+            draft.option.set("magnetic", field)
+        return [_Row(_AT_SITES[kind], {"site": _site(draft, quantity.frame)})]
+    if kind in _SUBTREES:
+        body = quantity.body
+        element = draft.bodies.get(body)
+        return (
+            []
+            if element is None
+            else [_Row(_SUBTREES[kind], {"body": element.get("name", "world")})]
+        )
+    if kind is dq.Time:
+        return [_Row("clock", {})]
+    if kind is dq.ActuatorEffort:
+        return [_Row("actuatorfrc", {"actuator": quantity.actuator})]
+    if kind is dq.Entries and type(quantity.of) is dq.JointWrench:
+        tag, joint = _ENTRIES.get(tuple(quantity.entries)), quantity.of.joint
+        body = draft.system.body_names[draft.system.topology.joints.index(joint)]
+        if tag is None or body not in draft.bodies:
+            return []
+        site = draft.site(Frame(body, quantity.of.position, quantity.of.rotation))
+        return [_Row(tag, {"site": site})]
+    if kind in (dq.JointPosition, dq.JointVelocity) and quantity.joint in kinds:
+        return _of_joint(draft, quantity, kinds[quantity.joint])
+    return []
+
+
+def _of_joint(draft: Draft, quantity: Any, kind: str) -> list[_Row]:
+    """Sensors of a joint, and of the actuators at it."""
+    position, joint = type(quantity) is dq.JointPosition, quantity.joint
+    if kind == "ball":
+        return [_Row("ballquat" if position else "ballangvel", {"joint": joint})]
+    if kind == "free":
+        return []
+    ref = _reference(draft, joint) if position else 0.0
+    rows = [_Row("jointpos" if position else "jointvel", {"joint": joint}, 1.0, ref)]
+    for drive in draft.root.findall("actuator/general"):
+        if drive.get("joint") == joint:
+            gear, name = float(drive.attrib["gear"].split()[0]), drive.attrib["name"]
+            tag = "actuatorpos" if position else "actuatorvel"
+            rows.append(_Row(tag, {"actuator": name}, gear, gear * ref))
+    return rows
+
+
+def _reference(draft: Draft, joint: str) -> float:
+    return draft.references.get(joint, 0.0)
+
+
+def _object(draft: Draft, frame: FrameLike) -> tuple[str, str]:
+    """The type and the name of the element whose frame this is: a body, or a site."""
+    given = as_frame(frame)
+    still = not (np.any(given.position) or np.any(given.rotation))
+    if still and (given.body is None or given.body in draft.system.body_names):
+        element = draft.bodies[given.body]
+        return "xbody", element.get("name", "world")
+    return "site", _site(draft, given)
+
+
+def _site(draft: Draft, frame: FrameLike) -> str:
+    given = as_frame(frame)
+    still = not (np.any(given.position) or np.any(given.rotation))
+    if given.body is None or given.body in draft.system.body_names:
+        return draft.site(given)
+    name = given.body.removeprefix("site:")
+    if still and name in draft.system.frames:
+        return name
+    return draft.site(composed(draft.system.frame(given.body), given))
