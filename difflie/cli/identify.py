@@ -81,7 +81,7 @@ def identify(
         out: a folder for results, pictures, a report (HTML) and the machine (URDF, no actuators).
         json: a file for the results; the standard errors of what fit.undetermined names are null.
         original: a URDF file of the same links, whose shapes and other parts the machine in `out`
-            keeps; by default the robot's own.
+            keeps, by default the robot's own; or the robot's MJCF file, to write that one.
         allow_code: import the Python modules that the file names, which runs them; only for files
             that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
@@ -153,7 +153,7 @@ def tell(system: System, runs: dict[str, list[Recording]]) -> None:
 
 
 def original_of(config: Study, system: System, original: Path | None) -> Path | None:
-    """The URDF file whose shapes are kept: the one given, or the robot's own if it is one.
+    """The file whose shapes are kept: the one given, or the robot's own if it is URDF.
 
     Raises as `save_bare` where the one given does not suit, before anything is fitted.
     """

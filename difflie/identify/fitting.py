@@ -20,6 +20,7 @@ from ..forces.at_joint import AtJoint
 from ..io import save
 from ..io.files import file_name
 from ..io.results import machine, save_json
+from ..io.robot_files import root_tag
 from ..parameters import Parameters, SharedParameters
 from ..system.shown import subsample
 from ..system.system import System
@@ -323,7 +324,8 @@ class Fit(Estimates):
 
         As `difflie identify --out` does: identification.json, report.html with its pictures, and
         NAME.urdf, without actuators and sensors, which URDF does not know. original: a URDF file of
-        the same links, whose shapes are kept. results: those to write, by default of these
+        the same links, whose shapes are kept, or the MJCF file that the machine was read from; then
+        it is NAME.xml, with its new numbers. results: those to write, by default of these
         predictions. Raises as `report` and `difflie.save` do; all else is written when the machine
         is refused.
         """
@@ -376,11 +378,13 @@ def arm_results(fit: Fit, name: str = "", seconds: float | None = None) -> ArmRe
 def save_bare(system: System, folder: Path, original: str | Path | None = None) -> None:
     """Writes the machine as URDF, without actuators and sensors, whose numbers the results have.
 
-    original: a URDF file of the same links, whose shapes are kept.
+    original: a URDF file of the same links, whose shapes are kept, or the MJCF file that it was
+    read from, which is written with its new numbers.
     """
     others = tuple(c for c in system.couplings if not isinstance(c, AtJoint))
     bare = dataclasses.replace(system, couplings=others, actuators=(), sensors=())
-    save(bare, folder / f"{file_name(system.name)}.urdf", original=original)
+    suffix = "urdf" if original is None or root_tag(Path(original)) != "mujoco" else "xml"
+    save(bare, folder / f"{file_name(system.name)}.{suffix}", original=original)
 
 
 def fit(

@@ -20,6 +20,7 @@ from test_mjcf_sensors import XML as SENSORS
 
 import difflie as dl
 from difflie import constraints as dc
+from difflie.identify.fitting import save_bare
 from difflie.io.mjcf.names import actuator_names, body_names, joint_names, site_names
 
 pytestmark = pytest.mark.skipif(
@@ -278,6 +279,35 @@ def test_actuators_that_mjcf_has_not(tmp_path):
     np.testing.assert_allclose(law, [0.15, -0.5, 0, 0, 0], rtol=1e-15)
 
 
+def test_what_has_no_place_is_named_once(tmp_path):
+    """Contacts, limits of balls and velocities, dry friction, and the name of the world."""
+    text = """<mujoco><worldbody><body name="a"><joint name="j" type="ball" range="0 1"/>
+    <geom size=".1"/></body></worldbody></mujoco>"""
+    (tmp_path / "x.xml").write_text(text)
+    system = quietly(dl.load, tmp_path / "x.xml")
+    with pytest.warns(UserWarning, match="not modelled: contacts of geoms .*give the MJCF file"):
+        dl.save(system, tmp_path / "y.xml")
+    ball = dl.Spherical(name="j", friction=0.1, friction_velocity=0.2, max_velocity=1.0, upper=1.0)
+    on = dl.Body(name="world", joint=dl.Revolute(max_effort=3.0, lower=-1.0), **BODY)
+    system = dl.chain([on, dl.Body(name="b", joint=ball, **BODY)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dl.save(system, tmp_path / "y.xml")
+    (said,) = [str(w.message) for w in caught]
+    for words in (
+        "no place for max_velocity of j",
+        "friction_velocity of j",
+        "limits of j",
+        "friction of j is dry in MuJoCo (frictionloss), and smoothed here",
+        "the body 'world' is called 'world_'",
+    ):
+        assert words in said
+    model = model_of(tmp_path / "y.xml")
+    assert body_names(model) == ["world_", "b"] and model.jnt_actfrcrange[0].tolist() == [-3, 3]
+    again = quietly(dl.load, tmp_path / "y.xml")
+    assert again.joints.lower[0] == -1 and again.joints.upper[0] == np.inf
+
+
 def stl(path):
     """Writes a tetrahedron."""
     points = np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]])
@@ -349,6 +379,16 @@ def test_numbers_are_written_to_an_original(tmp_path, folder):
     assert "<!-- a remark -->" in text and 'class="leg"' in text and ("shapes" in text)
     dl.save(again, new, original=new)  # on itself
     check_equal(quietly(dl.load, new, actuators=True), system)
+
+
+def test_an_identified_machine_is_written_to_its_mjcf_file(tmp_path):
+    """Results are saved with the file that the machine was read from, without its actuators."""
+    system, old = shapes(tmp_path)
+    system = dataclasses.replace(system, actuators=(), states={})
+    # One body alone, in a file that would take inertias from shapes.
+    heavier = system.replace(mass=system.bodies.mass.at[1].multiply(1.5))
+    save_bare(heavier, tmp_path / "out", old)
+    check_equal(quietly(dl.load, tmp_path / "out/m.xml"), heavier)
 
 
 def test_what_an_original_cannot_take(tmp_path):

@@ -17,6 +17,7 @@ from ....system.validation import format_value
 from .draft import Draft, matrix, numbers, put
 
 _SAME = 1e-12
+_LEAST = 1e-15  # MuJoCo's mjMINVAL, in kg m^2
 
 
 class JointElement(NamedTuple):
@@ -183,7 +184,7 @@ def inertial(body: Body) -> dict[str, str]:
     row = {"pos": numbers(body.com), "mass": numbers(body.mass)}
     aside = about[[0, 0, 1], [1, 2, 2]]
     # MuJoCo diagonalises a full inertia, and then wants no zero.
-    if np.any(aside):
+    if np.any(np.abs(aside) > _LEAST):
         return row | {"fullinertia": numbers([*np.diag(about), *aside])}
     return row | {"diaginertia": numbers(np.diag(about))}
 

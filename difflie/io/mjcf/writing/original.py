@@ -38,6 +38,8 @@ _PLACES = (
     *("cranklength", "gear", "armature", "damping"),
 )
 _FOLDERS = "meshdir", "texturedir", "assetdir"
+# By which <compiler> changes inertias.
+_CHANGING = "boundmass", "boundinertia", "balanceinertia", "settotalmass"
 _SECTIONS = "couplings", "constraints", "sensors", "frames", "states"
 
 
@@ -73,8 +75,14 @@ def with_numbers(
     tree = _Tree(original)
     exact = system.dtype == np.float64
     close = _Close(1e-12, 1e-13) if exact else _Close(2e-6, 1e-7)
+    heavy = [body for body in bodies if not _same_mass(body, before[body.name], close)]
+    if heavy and tree.take_inertias():
+        heavy = [body for body in bodies if body.mass]
+    for body in heavy:
+        tree.set_inertia(body)
     for body in bodies:
-        _change_body(tree, body, before[body.name], close)
+        if type(body.joint) is type(before[body.name].joint):
+            _change_joint(tree, body, before[body.name], close)
     _change_actuators(tree, system, old, close)
     if not close.same(system.gravity, old.gravity):
         tree.option().set("gravity", numbers(system.gravity))
@@ -144,6 +152,24 @@ class _Tree:
         found = self.root.findall("option")
         return found[-1] if found else ElementTree.SubElement(self.root, "option")
 
+    def set_inertia(self, body: Body) -> None:
+        """Writes the mass, centre of mass and inertia of a body."""
+        element = self.element("body", body.name)
+        for known in element.findall("inertial"):
+            element.remove(known)
+        element.insert(0, Element("inertial", inertial(body)))
+
+    def take_inertias(self) -> bool:
+        """Lets MuJoCo take given inertias as they are; whether it did not, for all bodies."""
+        changed = False
+        for compiler in self.root.findall("compiler"):
+            if compiler.get("inertiafromgeom") == "true":
+                compiler.set("inertiafromgeom", "auto")
+                changed = True
+            for name in _CHANGING:
+                changed |= compiler.attrib.pop(name, None) is not None
+        return changed
+
     def set_folders(self, folder: Path) -> None:
         """Makes the paths of meshes, textures and models absolute; folder: of the file."""
         compilers = self.root.findall("compiler")
@@ -203,26 +229,9 @@ def _parsed(path: Path) -> Element:
         ) from None
 
 
-def _change_body(tree: _Tree, body: Body, old: Body, close: _Close) -> None:
-    """Writes the numbers of a body, and of its joint, that differ."""
+def _same_mass(body: Body, old: Body, close: _Close) -> bool:
     parts = "mass", "com", "inertia"
-    if not all(close.same(getattr(body, p), getattr(old, p)) for p in parts):
-        element = tree.element("body", body.name)
-        for known in element.findall("inertial"):
-            element.remove(known)
-        element.insert(0, Element("inertial", inertial(body)))
-        _use_inertials(tree)
-    if type(body.joint) is type(old.joint):
-        _change_joint(tree, body, old, close)
-
-
-def _use_inertials(tree: _Tree) -> None:
-    """Lets MuJoCo take the given inertias as they are."""
-    for compiler in tree.root.findall("compiler"):
-        if compiler.get("inertiafromgeom") == "true":
-            compiler.set("inertiafromgeom", "auto")
-        for changing in ("boundmass", "boundinertia", "balanceinertia", "settotalmass"):
-            compiler.attrib.pop(changing, None)
+    return all(close.same(getattr(body, p), getattr(old, p)) for p in parts)
 
 
 def _change_joint(tree: _Tree, body: Body, old: Body, close: _Close) -> None:

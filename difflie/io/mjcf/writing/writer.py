@@ -65,7 +65,10 @@ def write_mjcf(
             mujoco.MjModel.from_xml_string(text)
         except ValueError as error:
             message = " ".join(str(error).split())
-            raise ModelError(f"{path}: not written, as MuJoCo refuses it: {message}") from None
+            fix = ""
+            if "inertia" in message:
+                fix = "; give this body the mass and inertia of a rigid body, by system.replace"
+            raise ModelError(f"{path}: not written, as MuJoCo refuses it: {message}{fix}") from None
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     write_whole(path, text)
