@@ -259,13 +259,12 @@ def _row(draft: Draft, body: Body, kind: str) -> dict[str, str]:
             draft.faults.append(
                 f"friction along the axes of the body of {format_value(joint.name)}"
             )
-    uneven = [name for name, value in values.items() if np.ptp(value) > 0]
     if free and np.any(values["armature"]):
-        uneven.append("armature")
-    if uneven:
+        draft.faults.append(f"armature of the free joint {format_value(joint.name)}")
+    if uneven := [name for name, value in values.items() if np.ptp(value) > 0]:
         draft.faults.append(
             f"{' and '.join(uneven)} of the {joint.type_name()} joint {format_value(joint.name)}, "
-            "which is not the same number along all its axes, or armature of a free joint"
+            "which is not the same along all its axes"
         )
     spring = spring_of(body, parts)
     row = {
