@@ -127,9 +127,9 @@ def check_without_states(system: System) -> None:
     if system.nz:
         names = ", ".join(name for name, _ in system.state_labels)
         raise DataError(
-            f"{system.name}: the internal states {names} are not measured, and a fit does not carry "
-            "them from row to row; compare simulated motions in a function of your own, or take "
-            "parts without states"
+            f"{system.name}: the internal states {names} are not measured, and a fit does not "
+            "carry them from row to row; compare simulated motions in a function of your own, or "
+            "take parts without states"
         )
 
 
