@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -40,10 +39,10 @@ def load(
     of the robot file; `difflie/io/couplings.py` describes it. strict: whether what of the robot
     file would change the motion and is not modelled is an error, which lists it with its lines;
     otherwise a warning names it, `System.not_modelled` has it, and the result of a run says it.
-    actuators: whether to read the actuators of an MJCF file, so that `control` is MuJoCo's `ctrl`;
+    actuators: whether to read the actuators of an MJCF file, so that `control` is MuJoCo's `ctrl`,
+    or the simple transmissions of a URDF file, so that it is the torques of their actuators;
     without, it is the generalised force. Warns and raises as `read_urdf`, `read_mjcf` and
-    `read_loops`, and raises ValueError for another kind of file, and for actuators of a URDF file,
-    which has none.
+    `read_loops`, and raises ValueError for another kind of file.
 
     >>> arm = dl.load(dl.examples.path("arm7"))
     >>> arm.nv, arm.joint_names[0]
@@ -60,16 +59,8 @@ def load(
             f"{path}: a file {path.suffix} is not supported; supported are URDF and MJCF, in a "
             "file .urdf, .mjcf or .xml with the root element <robot> or <mujoco>"
         )
-    given: dict[str, Any] = {"base": base, "gravity": gravity, "strict": strict}
-    if root_tag(path) == "mujoco":
-        system = read_mjcf(path, actuators=actuators, **given)
-    elif actuators:
-        raise ValueError(
-            f"{path}: actuators are read from MJCF only; leave out actuators=True, and attach them "
-            "with dl.attach"
-        )
-    else:
-        system = read_urdf(path, **given)
+    read = read_mjcf if root_tag(path) == "mujoco" else read_urdf
+    system = read(path, base=base, gravity=gravity, strict=strict, actuators=actuators)
     return system if loops is None else closed(system, read_loops(loops), Path(loops))
 
 

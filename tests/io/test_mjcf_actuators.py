@@ -298,9 +298,9 @@ def test_a_fixed_base_loses_its_actuators(tmp_path):
         assert not dl.load(tmp_path / "m.xml", base="fixed", actuators=True).actuators
 
 
-def test_only_mjcf_has_actuators():
-    """URDF has none, and the error says what to do."""
-    with pytest.raises(ValueError, match="read from MJCF only"):
+def test_a_urdf_without_transmissions_has_no_actuators():
+    """The error says what to do."""
+    with pytest.raises(ValueError, match="a URDF has no other actuators; leave out actuators=True"):
         dl.load(dl.examples.path("arm7"), actuators=True)
 
 

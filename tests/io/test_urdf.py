@@ -847,10 +847,10 @@ def test_words_of_other_formats(read):
     ):
         with pytest.raises(dl.ModelError, match=words):
             read(pair(kind=kind))
-    foreign = joint("k", "a", "c").replace("<joint", "<drake:joint", 1)[: -len("</joint>")]
-    text = robot(link("a"), link("b"), link("c"), joint("j", "a", "b"), foreign + "</drake:joint>")
-    with pytest.raises(dl.ModelError, match="<drake:joint> in line 6, which has 'c' as its child"):
-        read(text.replace("<robot", '<robot xmlns:drake="d"'))
+    foreign = joint("k", "a", "c").replace("<joint", "<other:joint", 1)[: -len("</joint>")]
+    text = robot(link("a"), link("b"), link("c"), joint("j", "a", "b"), foreign + "</other:joint>")
+    with pytest.raises(dl.ModelError, match="<other:joint> in line 6, which has 'c' as its child"):
+        read(text.replace("<robot", '<robot xmlns:other="d"'))
 
 
 @pytest.mark.parametrize(

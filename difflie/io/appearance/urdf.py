@@ -13,8 +13,8 @@ from ...system import System
 from ...system.installation import extra
 from ...system.validation import ModelError, format_value
 from ..files import existing
-from ..urdf.element import Element
-from ..urdf.joints import Notes
+from ..robot_elements import Element
+from ..unread import Notes
 from ..urdf.reader import matrix_of, mesh_file, origin_of, parsed
 from .shape import Appearance, Shape, box, capsule, cylinder, ellipsoid
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +23,8 @@ from ...system import (
 )
 from ...system.joints import ROW_FIELDS
 from ...system.validation import format_value, nearest
-from .element import Element
+from ..robot_elements import Element
+from ..unread import Notes
 
 TYPES: dict[str, type[Joint]] = {
     "fixed": Fixed,
@@ -48,9 +48,6 @@ _FOREIGN = {
     "free": "floating",
     "weld": "fixed",
 }
-
-# What a file leaves open or repeats, with the line numbers.
-Notes = defaultdict[str, list[int]]
 
 
 def read_joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any]]:

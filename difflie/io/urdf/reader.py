@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,15 @@ from ...system import Body, Fixed, Free, ModelError, System, tree
 from ...system.builders import STANDARD_GRAVITY
 from ...system.validation import format_value, nearest, warn
 from ..files import existing, present
+from ..robot_elements import Element, root_element, xacro
 from ..robot_files import distinct, of_angles, of_quaternion
-from .element import Element, root_element, xacro
-from .joints import Notes, mimic_law, read_joint
+from ..unread import Notes, find_unused, listed, refused
+from .extensions import DRAKE_JOINT, STILL, added_numbers, mujoco_gravity, read_drake_joint
+from .joints import mimic_law, read_joint
+from .transmissions import with_drives
 
 _BASES = {"fixed": Fixed, "free": Free}
 _VERSIONS = "1", "1.0", "1.1", "1.2"
-# Used by some joint types only: if not used, the warning names the type too.
-_BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "difflie", "@lower", "@upper", "@pitch"}
 
 # Not named among what is not used, though lost where a system is written without its file.
 _DRAWN = ("link/visual", "material")
@@ -49,6 +50,7 @@ _DRAWN = ("link/visual", "material")
 _STILL = (
     *(*_DRAWN, "link/collision", "robot/@version", "transmission", "link/@type"),
     *("joint/calibration", "joint/safety_controller", "link/self_collision_checking"),
+    *STILL,
 )
 
 
@@ -57,6 +59,7 @@ def read_urdf(
     base: str | None = None,
     gravity: ArrayLike | None = None,
     strict: bool = False,
+    actuators: bool = False,
 ) -> System:
     """The `System` in a URDF file; bodies and joints keep the names and order of the file.
 
@@ -70,6 +73,13 @@ def read_urdf(
     mimic of a mimic is resolved to the joint that both follow. strict: whether elements and
     attributes that are not used, and may change the motion, are an error; these are all but shapes,
     materials, transmissions, calibrations and limits of controllers.
+    actuators: whether each <transmission>, which must be simple, becomes a `Drive`, named like its
+    actuator and commanded by the torque of that, with the reduction as its gear; without, the
+    control is the generalised force. The limit of effort stays at the joint.
+
+    What Drake, Gazebo and MuJoCo add to URDF is read where it has a meaning here: <drake:joint>,
+    <drake:rotor_inertia> with <drake:gear_ratio>, springStiffness and springReference of a <gazebo>
+    that refers to a joint, and gravity of an <option> of MuJoCo. A <difflie> comes before these.
 
     Warns once of all that is not used and of meshes that are missing, which no motion depends on,
     and as `tree` does of implausible masses and inertias.
@@ -88,24 +98,28 @@ def read_urdf(
         world, own_base = own.get("world"), own.get("base")
         _check_base(own.source, own_base)
         base = own_base if base is None else base
-        own_gravity = own.numbers("gravity", 3, STANDARD_GRAVITY)
+        own_gravity = None if own.get("gravity") is None else own.numbers("gravity", 3)
         gravity = own_gravity if gravity is None else gravity
+    mujoco = mujoco_gravity(robot)
+    gravity = mujoco if gravity is None else gravity
     bodies = _bodies(robot, base, world, notes)
     name = robot.get("name")
     if name is None:
         name = path.stem
         notes[f"robot without a name, called {format_value(name)}"].append(robot.line)
     system = tree(bodies, name=name, gravity=STANDARD_GRAVITY if gravity is None else gravity)
+    if actuators:
+        system = with_drives(system, robot, path)
     unused: Notes = defaultdict(list)
-    _find_unused(robot, "robot", "", unused)
-    remarks = [_listed(notes)] if notes else []
+    find_unused(robot, unused)
+    remarks = [listed(notes)] if notes else []
     # How links look is read where they are drawn.
     lost = {what: at for what, at in unused.items() if what not in _DRAWN}
     if lost:
-        remarks.insert(0, f"not used: {_listed(lost)}")
+        remarks.insert(0, f"not used: {listed(lost)}")
     moving = {what: at for what, at in unused.items() if what not in _STILL}
     if strict and moving:
-        raise ModelError(*(_refused(path, what, at) for what, at in moving.items()))
+        raise ModelError(*(refused(path, what, at) for what, at in moving.items()))
     if unused:
         kept = replace(system.topology, unread=tuple(unused), not_modelled=tuple(moving))
         system = replace(system, topology=kept)
@@ -149,7 +163,7 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
     A root link that is the world is no body; base must then be None.
     """
     links = _by_name(robot, "link")
-    joints = _by_name(robot, "joint")
+    joints = _by_name(robot, "joint", DRAKE_JOINT)
     if not links:
         raise ModelError(f'{robot.source}: there is no link; add <link name="..."/>')
     joint_of: dict[str, Element] = {}
@@ -172,7 +186,11 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
         )
     if world is not None:
         _check_world(robot, links, roots, world, base)
-    read = {joint.needed("name"): read_joint(joint, notes) for joint in joints.values()}
+    read = {
+        name: read_drake_joint(joint) if joint.tag == DRAKE_JOINT else read_joint(joint, notes)
+        for name, joint in joints.items()
+    }
+    added = added_numbers(robot, joints, read)
     laws = {name: mimic_law(name, joints, read) for name in read}
     bodies = []
     for name in roots:
@@ -183,7 +201,8 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
         bodies.append(Body(name=name, joint=joint, **_inertial(links[name], notes)))
     for name, element in joint_of.items():
         position, rotation = origin_of(element, notes)
-        kind, fields = read[element.needed("name")]
+        kind, own = read[element.needed("name")]
+        fields: dict[str, Any] = {**added[element.needed("name")], **own}
         bodies.append(
             Body(
                 name=name,
@@ -203,7 +222,7 @@ def _foreign(robot: Element, roots: Sequence[str]) -> str:
         f"<{e.tag}> in line {e.line}, which has {format_value(c.attributes.get('link', ''))} as "
         "its child,"
         for e in robot.children
-        if e.tag.endswith(":joint")
+        if e.tag.endswith(":joint") and e.tag != DRAKE_JOINT
         for c in e.children
         if c.tag == "child" and c.attributes.get("link") in roots
     ]
@@ -228,9 +247,11 @@ def _check_world(
         raise ModelError(f"{links[world].source}: it is the world, which has no mass; remove it")
 
 
-def _by_name(robot: Element, tag: str) -> dict[str, Element]:
+def _by_name(robot: Element, tag: str, *others: str) -> dict[str, Element]:
+    """The elements with a tag, or another one, by name, in the order of the file."""
+    there = {id(e) for t in (tag, *others) for e in robot.all(t)}
     named: dict[str, Element] = {}
-    for element in robot.all(tag):
+    for element in (e for e in robot.children if id(e) in there):
         name = element.needed("name")
         if not name:
             raise ModelError(f"{element.source}: its name is empty; give it one")
@@ -306,43 +327,6 @@ def _quaternion(origin: Element, notes: Notes) -> NDArray:
 def matrix_of(rotation: NDArray) -> NDArray:
     """The rotation matrix (3, 3) of a rotation as `origin_of` returns it."""
     return of_angles(rotation) if rotation.ndim == 1 else rotation
-
-
-def _find_unused(element: Element, path: str, joint_type: str, unused: Notes) -> None:
-    """Collects elements and attributes that were not read; of an unread element only itself."""
-    for name in element.attributes:
-        if f"@{name}" not in element.asked and name != "xmlns" and name[:6] != "xmlns:":
-            unused[_typed(f"{path}/@{name}", f"@{name}", joint_type)].append(element.line)
-    if element.text:
-        unused[f"text in {path}"].append(element.line)
-    for child in element.children:
-        below = child.tag if path == "robot" else f"{path}/{child.tag}"
-        if child.tag not in element.asked:
-            unused[_typed(below, child.tag, joint_type)].append(child.line)
-        else:
-            kind = child.attributes["type"] if below == "joint" else joint_type
-            _find_unused(child, below, kind, unused)
-
-
-def _typed(path: str, name: str, joint_type: str) -> str:
-    return f"{joint_type} {path}" if joint_type and name in _BY_TYPE else path
-
-
-_FIRST = 5
-
-
-def _refused(path: Path, what: str, at: list[int]) -> str:
-    """The fault of an element or attribute that may change the motion, read strictly."""
-    more = f" and {len(at) - _FIRST} more" if len(at) > _FIRST else ""
-    lines = ", ".join(map(str, at[:_FIRST]))
-    return (
-        f"{path}:{at[0]}: {what} may change the motion and is not modelled (lines {lines}{more}); "
-        "take it out, or read the file with strict = False"
-    )
-
-
-def _listed(notes: Mapping[str, list[int]]) -> str:
-    return ", ".join(f"{what} ({len(at)}, first line {at[0]})" for what, at in notes.items())
 
 
 # More names are only counted.

@@ -42,6 +42,8 @@ _WRITTEN = {
         *("parent", "child", "origin", "axis", "axis2", "limit", "dynamics", "mimic", "difflie"),
     ),
 }
+# Springs that Gazebo has beside the joints.
+_ADDED = "springStiffness", "springReference"
 _LIMITED = ("revolute", "prismatic", "helical")
 _DEFAULTS = {f.name: f.default for f in fields(Joint)}
 
@@ -129,7 +131,21 @@ def _keep(original: Path, robot: Element) -> None:
         if element.tag in _WRITTEN:
             others = named.get((element.tag, element.get("name")), ())
             element.extend(e for e in others if e.tag not in _WRITTEN[element.tag])
-    robot.extend(e for e in old if e.tag not in (*_WRITTEN, "difflie"))
+    robot.extend(e for e in old if not _is_written(e, robot))
+    # Numbers of joints stand in the joints now.
+    for element in robot.iter():
+        for child in [c for c in element if c.tag in _ADDED or c.tag.endswith("}rotor_inertia")]:
+            element.remove(child)
+    for block in robot.findall("gazebo"):
+        if not len(block) and block.get("reference"):
+            robot.remove(block)
+
+
+def _is_written(element: Element, robot: Element) -> bool:
+    """Whether an element of an original is written anew, as a <drake:joint> is as a <joint>."""
+    names = {joint.get("name") for joint in robot.iter("joint")}
+    own = element.tag.endswith("}joint") and element.get("name") in names
+    return own or element.tag in (*_WRITTEN, "difflie")
 
 
 def _is_base(bodies: list[Body]) -> bool:

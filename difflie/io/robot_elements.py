@@ -1,4 +1,4 @@
-"""Elements of a URDF file, which know their line and which of their parts were read."""
+"""Elements of a URDF or SDF file, which know their line and which of their parts were read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from ...system.validation import LARGEST, ModelError, format_value
-from ..robot_files import refuse_other_files
+from ..system.validation import LARGEST, ModelError, format_value
+from .robot_files import refuse_other_files
 
 _COUNTS = {
     1: "one number",
@@ -18,6 +18,7 @@ _COUNTS = {
     3: "three numbers",
     4: "four numbers",
     6: "six numbers",
+    7: "seven numbers",
 }
 
 # expat's message for an element that is never closed.
@@ -35,7 +36,8 @@ class Element:
     """An XML element. It remembers which parts were read, so that the others can be reported.
 
     path: of the file; above: its parent element, None for the root. text: what stands in it beside
-    its children. asked: the tags and, prefixed with @, the attributes that the reader looked for.
+    its children. asked: the tags and, prefixed with @, the attributes that the reader looked for,
+    and "#" if it read the text.
     """
 
     path: Path
@@ -86,6 +88,10 @@ class Element:
         text = self.get(name) if default is not None else self.needed(name)
         if text is None:
             return list(default or ())
+        return self._read(name, text, count, finite)
+
+    def _read(self, name: str, text: str, count: int, finite: bool) -> list[float]:
+        """The numbers (count,) in a text; name: what it is, for messages."""
         try:
             values = [_number(word) for word in text.split()]
         except ValueError:
@@ -109,24 +115,58 @@ class Element:
 
     def all(self, tag: str) -> list[Element]:
         """The children with a tag; raises `ModelError` for text in place of attributes."""
-        self.asked.add(tag)
-        found = [c for c in self.children if c.tag == tag]
+        found = self.leaves(tag)
         for c in found:
             if c.text and c.tag not in _HOLDERS:
                 raise ModelError(
                     f"{c.source}: its text {format_value(c.text)} is not read; put numbers and "
-                    "names into attributes, or take it out"
+                    "names where they belong, or take it out"
                 )
         return found
 
+    def leaves(self, tag: str) -> list[Element]:
+        """The children with a tag, which may have a text."""
+        self.asked.add(tag)
+        return [c for c in self.children if c.tag == tag]
+
     def child(self, tag: str) -> Element | None:
-        """The child with a tag, None if there is none."""
-        found = self.all(tag)
-        if len(found) > 1:
-            raise ModelError(
-                f"{found[1].source}: it has another <{tag}> in line {found[0].line}; remove one"
-            )
-        return found[0] if found else None
+        """The child with a tag, None if there is none; it has no text."""
+        return _only(self.all(tag))
+
+    def leaf(self, tag: str) -> Element | None:
+        """The child with a tag, None if there is none; it may have a text."""
+        return _only(self.leaves(tag))
+
+    def words(self) -> str:
+        """Its text, without the space around it."""
+        self.asked.add("#")
+        if "${" in self.text or "$(" in self.text:
+            raise xacro(self, format_value(self.text))
+        return self.text
+
+    def values(self, count: int, *, finite: bool = True) -> list[float]:
+        """The numbers (count,) in its text."""
+        return self._read("its text", self.words(), count, finite)
+
+    def words_in(self, tag: str) -> str | None:
+        """The text of the child with a tag, None if there is none."""
+        found = self.leaf(tag)
+        return None if found is None else found.words()
+
+    def value_in(self, tag: str, default: float, *, finite: bool = True) -> float:
+        """The number in the text of the child with a tag."""
+        found = self.leaf(tag)
+        return default if found is None else found.values(1, finite=finite)[0]
+
+    def flag_in(self, tag: str, default: bool = False) -> bool:
+        """Whether the text of the child with a tag is "true" or "1", in place of "false" or "0"."""
+        found = self.leaf(tag)
+        if found is None:
+            return default
+        words = found.words().lower()
+        if words not in _FLAGS:
+            raise ModelError(f"{found.source}: it is {format_value(words)}; write true or false")
+        return _FLAGS[words]
 
     def needed_child(self, tag: str, example: str) -> Element:
         """The required child with a tag."""
@@ -140,6 +180,18 @@ class Element:
         yield self
         for c in self.children:
             yield from c.walk()
+
+
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _only(found: list[Element]) -> Element | None:
+    if len(found) > 1:
+        raise ModelError(
+            f"{found[1].source}: it has another <{found[1].tag}> in line {found[0].line}; "
+            "remove one"
+        )
+    return found[0] if found else None
 
 
 def _number(word: str) -> float:
@@ -161,7 +213,7 @@ def root_element(data: bytes, path: Path) -> Element:
         if len(above) == _DEEPEST:
             raise ModelError(
                 f"{element.source}: elements are nested more than {_DEEPEST} deep, and those of a "
-                "URDF no more than six; close what is open above"
+                "robot no more than some ten; close what is open above"
             )
         (above[-1].children if above else roots).append(element)
         above.append(element)
