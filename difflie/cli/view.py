@@ -46,7 +46,7 @@ def view(
     """Show a machine in a browser: its joints, its motions, and a live simulation.
 
     Args:
-        file: a robot, URDF or MJCF, or a configuration as for difflie run, which is simulated;
+        file: a robot, URDF, SDF or MJCF, or a configuration as for difflie run, which is simulated;
             `python -m pydoc difflie.io.config` shows its keys.
         motions: files trajectory.npz of difflie run --out, or plan.npz of difflie control --out,
             which are played together.

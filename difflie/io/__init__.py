@@ -1,4 +1,4 @@
-"""Files: robots are read from URDF and MJCF, and written as both."""
+"""Files: robots are read from URDF, MJCF and SDF, and written as URDF and MJCF."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from .mjcf import write_mjcf as write_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
 from .orderings import PinocchioOrdering as PinocchioOrdering
 from .robot_files import root_tag
+from .sdf import read_sdf as read_sdf
 from .urdf import read_urdf as read_urdf
 from .urdf import write_urdf as write_urdf
 
-_SUFFIXES = (".urdf", ".mjcf", ".xml", ".xacro", "")
+_SUFFIXES = (".urdf", ".mjcf", ".sdf", ".world", ".xml", ".xacro", "")
+_READERS = {"robot": read_urdf, "mujoco": read_mjcf, "sdf": read_sdf}
 
 
 def load(
@@ -31,18 +33,19 @@ def load(
     strict: bool = False,
     actuators: bool = False,
 ) -> System:
-    """The `System` in a robot file, URDF or MJCF by its root element.
+    """The `System` in a robot file, URDF, MJCF or SDF by its root element.
 
     path: of the file. base: "fixed" fixes the root body to the world, "free" puts it on a free
-    joint; None is as in the file, fixed by default. gravity (3,) in m/s^2, world coordinates; None
-    takes the file's, (0, 0, -9.81) by default. loops: a TOML file of constraints, appended to those
-    of the robot file; `difflie/io/couplings.py` describes it. strict: whether what of the robot
-    file would change the motion and is not modelled is an error, which lists it with its lines;
-    otherwise a warning names it, `System.not_modelled` has it, and the result of a run says it.
+    joint; None is as in the file, fixed by default, and free in SDF. gravity (3,) in m/s^2, world
+    coordinates; None takes the file's, (0, 0, -9.81) by default. loops: a TOML file of constraints,
+    appended to those of the robot file; `difflie/io/couplings.py` describes it. strict: whether
+    what of the robot file would change the motion and is not modelled is an error, which lists it
+    with its lines; otherwise a warning names it, `System.not_modelled` has it, and the result of a
+    run says it.
     actuators: whether to read the actuators of an MJCF file, so that `control` is MuJoCo's `ctrl`,
     or the simple transmissions of a URDF file, so that it is the torques of their actuators;
-    without, it is the generalised force. Warns and raises as `read_urdf`, `read_mjcf` and
-    `read_loops`, and raises ValueError for another kind of file.
+    without, it is the generalised force. Warns and raises as `read_urdf`, `read_mjcf`, `read_sdf`
+    and `read_loops`, and raises ValueError for another kind of file.
 
     >>> arm = dl.load(dl.examples.path("arm7"))
     >>> arm.nv, arm.joint_names[0]
@@ -56,10 +59,11 @@ def load(
         )
     if path.suffix.lower() not in _SUFFIXES and not path.is_dir():
         raise ValueError(
-            f"{path}: a file {path.suffix} is not supported; supported are URDF and MJCF, in a "
-            "file .urdf, .mjcf or .xml with the root element <robot> or <mujoco>"
+            f"{path}: a file {path.suffix} is not supported; supported are URDF, MJCF and SDF, "
+            "in a file .urdf, .mjcf, .sdf or .xml with the root element <robot>, <mujoco> or <sdf>"
         )
-    read = read_mjcf if root_tag(path) == "mujoco" else read_urdf
+    others = read_sdf if path.suffix.lower() in (".sdf", ".world") else read_urdf
+    read = _READERS.get(root_tag(path) or "", others)
     system = read(path, base=base, gravity=gravity, strict=strict, actuators=actuators)
     return system if loops is None else closed(system, read_loops(loops), Path(loops))
 

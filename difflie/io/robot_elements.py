@@ -175,6 +175,12 @@ class Element:
             raise ModelError(f"{self.source}: the element <{tag}> is missing; add {example}")
         return found
 
+    def waive(self) -> None:
+        """Counts it, and all in it, as read: it is without effect."""
+        for element in self.walk():
+            element.asked |= {"#", *(f"@{name}" for name in element.attributes)}
+            element.asked |= {child.tag for child in element.children}
+
     def walk(self) -> Iterator[Element]:
         """This element and all below it, in the order of the file."""
         yield self

@@ -1,4 +1,4 @@
-"""What the readers of URDF and MJCF share: root elements, references, names and rotations."""
+"""What the readers of URDF, SDF and MJCF share: root elements, references, names and rotations."""
 
 from __future__ import annotations
 

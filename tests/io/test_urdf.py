@@ -631,11 +631,11 @@ def test_load_takes_urdf_by_any_name_it_goes_by(tmp_path):
 
 
 def test_load_names_what_is_supported(tmp_path):
-    (tmp_path / "robot.xml").write_text("<sdf/>")
-    with pytest.raises(ValueError, match="<sdf>; what is read is URDF"):
+    (tmp_path / "robot.xml").write_text("<scene/>")
+    with pytest.raises(ValueError, match="<scene>; what is read is URDF"):
         io.load(tmp_path / "robot.xml")
-    with pytest.raises(ValueError, match=r"robot\.sdf: a file \.sdf is not supported; .* URDF"):
-        io.load(tmp_path / "robot.sdf")
+    with pytest.raises(ValueError, match=r"robot\.usd: a file \.usd is not supported; .* URDF"):
+        io.load(tmp_path / "robot.usd")
     (tmp_path / "robot.urdf.xacro").write_text("<robot><xacro:leg/></robot>")
     with pytest.raises(ValueError, match="expand the file first"):
         io.load(tmp_path / "robot.urdf.xacro")

@@ -149,7 +149,7 @@ def test_gravity_of_mujoco(load):
     ("kind", "inside", "cls"),
     [
         ("ball", '<dynamics damping="3"/>', dl.Spherical),
-        ("planar", '<dynamics damping="1 2 3"/>', dl.Planar),
+        ("planar", '<axis xyz="0 1 0"/><dynamics damping="1 2 3"/>', dl.Planar),
         ("universal", '<dynamics damping="3"/>', dl.Universal),
         ("screw", '<drake:screw_thread_pitch value="0.5"/><axis xyz="0 1 0"/>', dl.Helical),
     ],
@@ -164,6 +164,11 @@ def test_joints_of_drake(load, kind, inside, cls):
     assert system.joints.position[1].tolist() == [1, 2, 3]
     damping = {"planar": [1, 2, 3], "screw": [0], "universal": [3, 3], "ball": [3, 3, 3]}
     assert system.joints.damping.tolist() == damping[kind]
+    if kind == "planar":  # As Drake 1.51 has it: x, and -z, and about y.
+        pose = dl.pose(system, [0.1, 0.2, 0.3], "b")
+        np.testing.assert_allclose(pose[:3, 3], [1.1, 2, 2.8], atol=1e-6)
+        turned = [math.cos(0.3), 0, -math.sin(0.3)]
+        np.testing.assert_allclose(pose[:3, 0], turned, atol=1e-6)
     if kind == "screw":
         pose = dl.pose(system, [2 * math.pi], "b")
         np.testing.assert_allclose(pose[:3, 3], [1, 2.5, 3], atol=1e-6)

@@ -44,9 +44,11 @@ def read_drake_joint(joint: Element) -> tuple[type[Joint], dict[str, Any]]:
             f"{nearest(kind, _DRAKE)}; known are {', '.join(_DRAKE)}, and <joint> has the others"
         )
     fields: dict[str, Any] = {"name": joint.needed("name"), "source": joint.source}
-    if kind == "screw":
+    if kind in ("screw", "planar"):
         axis = joint.child("axis")
-        fields["axis"] = [1.0, 0.0, 0.0] if axis is None else axis.numbers("xyz", 3)
+        along = [1.0, 0.0, 0.0] if axis is None else axis.numbers("xyz", 3)
+        fields["normal" if kind == "planar" else "axis"] = along
+    if kind == "screw":
         tag = "drake:screw_thread_pitch"
         pitch = joint.needed_child(tag, f'<{tag} value="..."/> in m for one turn')
         # Drake gives the advance for a turn, a Helical for a radian.
