@@ -403,6 +403,11 @@ MISTAKES = {
     ),
     "not there": (model("<include><uri>model://x</uri></include>"), 2, "'model://x' is not there"),
     "itself": (model("<include><uri>m.sdf</uri></include>"), 2, "m.sdf includes itself"),
+    "light": (
+        model("<include><uri>light.sdf</uri></include>"),
+        2,
+        "the file light.sdf has 0 models; it must have one: take the <include> out",
+    ),
     "entity": (
         '<!DOCTYPE s [<!ENTITY e SYSTEM "/etc/hostname">]>' + model("&e;"),
         1,
@@ -421,10 +426,31 @@ MISTAKES = {
 def test_mistakes_in_sdf(load, tmp_path, mistake):
     """Guards one sentence with file, line, element and fix."""
     text, line, words = MISTAKES[mistake]
+    (tmp_path / "light.sdf").write_text('<sdf version="1.9"><light name="sun"/></sdf>')
     with pytest.raises(dl.ModelError) as raised:
         load(text)
     assert str(raised.value).startswith(f"{tmp_path / 'm.sdf'}:{line}: ")
     assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_shapes_are_not_drawn(load, tmp_path):
+    """Guards that drawing says so, in place of an error on URDF."""
+    system = load(ARM)
+    with pytest.warns(UserWarning, match=r"m\.sdf: not drawn: shapes of SDF files"):
+        assert dl.io.read_appearance(tmp_path / "m.sdf", system) == {}
+
+
+def test_numbers_of_a_file_have_gradients(load):
+    """Guards that a system that was read is one of arrays: masses have derivatives, in a batch."""
+    system = load(ARM)
+
+    def stored(mass, q):
+        return sum(dl.energy(system.replace(mass=mass), q, np.zeros(2)))
+
+    slopes = jax.jit(jax.vmap(jax.grad(stored), (None, 0)))(
+        system.bodies.mass, np.array([[0.1, 0.2], [0.3, 0.4]])
+    )
+    assert slopes.shape == (2, len(system.body_names)) and np.all(np.isfinite(slopes))
 
 
 def test_options_that_sdf_does_not_have(load):

@@ -52,7 +52,8 @@ class Files:
         models = self.root(path).all("model")
         if len(models) != 1:
             raise ModelError(
-                f"{include.source}: the file {path.name} has {len(models)} models; it must have one"
+                f"{include.source}: the file {path.name} has {len(models)} models; it must have "
+                "one: take the <include> out, or name another file"
             )
         return models[0], path
 
