@@ -62,7 +62,7 @@ def _arm() -> Columns:
     torque = jax.vmap(lambda *x: inverse_dynamics(worn, *x) - passive_force(worn, *x[:2]))
     tau = torque(q, v, a) + np.random.default_rng(0).normal(0.0, 0.1, q.shape)
     sensor = Accelerometer(Frame("link7", (0.02, -0.03, 0.08)))
-    read = jax.vmap(lambda *x: sensor.at(arm, *x, None, 0.0))(q, v, a)
+    read = jax.vmap(lambda q, v, a: sensor.at(arm, q, v, a, None, 0.0))(q, v, a)
     read = read + np.array([0.1, -0.2, 0.15])
     read = read + np.random.default_rng(1).normal(0.0, 0.05, read.shape)
     return {"t": t, **_numbered("q", q), **_numbered("tau", tau), **_numbered("acc", read)}
