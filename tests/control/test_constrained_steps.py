@@ -55,7 +55,7 @@ def test_against_differences(machine, how, off):
     knots = Discretization.of(dc.Problem(system, q, v, running=[dc.Effort(1.0)], **given))
     q = dl.integrate(system, q, off * jnp.linspace(1.0, -1.0, system.nv))
     x, u, k = Point(q, v, jnp.zeros(0)), jnp.linspace(1.0, -2.0, knots.nu), jnp.asarray(0.0)
-    two = Point(*(jnp.stack((a, a)) for a in x))
+    two = jax.tree.map(lambda a: jnp.stack((a, a)), x)
     gap, D = steps_to_first_order(knots, Motion(two, u[None]))
 
     @jax.jit
