@@ -65,7 +65,7 @@ def _arm() -> Columns:
     read = jax.vmap(lambda q, v, a: sensor.at(arm, q, v, a, None, 0.0))(q, v, a)
     read = read + np.array([0.1, -0.2, 0.15])
     read = read + np.random.default_rng(1).normal(0.0, 0.05, read.shape)
-    return {"t": t, **_numbered("q", q), **_numbered("tau", tau), **_numbered("acc", read)}
+    return {"t": t, **_numbered("q", q), **_numbered("tau", tau), **_numbered("imu", read)}
 
 
 def _pendulum() -> Columns:
