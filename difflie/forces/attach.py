@@ -15,7 +15,7 @@ from .at_joint import JointCoupling
 from .coupling import Coupling
 from .names_of_couplings import coupling_names, name_faults
 from .path import Path, on_bodies
-from .stateful import filled
+from .stateful import filled, state_faults
 
 
 def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:
@@ -74,7 +74,7 @@ def _attached(system: System, coupling: Coupling | JointCoupling | Actuator) -> 
     group = "actuators" if isinstance(coupling, Actuator) else "couplings"
     there = getattr(system, group)
     faults = coupling.incompatibilities(system, there) or _name_faults(system, coupling)
-    for fault in faults or coupling.problems():
+    for fault in faults or state_faults(coupling) or coupling.problems():
         raise ModelError(f"{system.name}: {group[:-1]} {len(there)}, {coupling}: {fault}")
     placed = _on_bodies(system, filled(coupling))
     added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), placed)

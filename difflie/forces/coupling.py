@@ -90,9 +90,8 @@ class Coupling(Named):
     def _wrong_law(self) -> list[str]:
         """The faults of the shapes that its law returns."""
         n = len(self.path.bodies)
-        at = jax.ShapeDtypeStruct((n,), jnp.result_type(float))
-        x = Vector(at, at, at)
-        frames, twists = Transform(Matrix(*[at] * 9), x), Motion(x, x)
+        frames, twists = at_points(n)
+        x, at = frames.translation, frames.translation.x
         output = jax.eval_shape(lambda *given: self.wrenches(*given), frames, twists)
         needed = jax.tree.map(lambda a: a.shape, Force(x, x))
         if jax.tree.map(lambda a: a.shape, output) != needed:
@@ -130,6 +129,13 @@ class Coupling(Named):
 
     def __str__(self) -> str:
         return f"{title(self)} ({self.path})"
+
+
+def at_points(n: int) -> tuple[Transform, Motion]:
+    """The shapes of what a law at n points gets: the frames (n,) and the twists (n,)."""
+    at = jax.ShapeDtypeStruct((n,), jnp.result_type(float))
+    x: Vector = Vector(at, at, at)  # pyright: ignore[reportArgumentType]
+    return Transform(Matrix(*[at] * 9), x), Motion(x, x)  # pyright: ignore[reportArgumentType]
 
 
 class Conservative(Coupling):

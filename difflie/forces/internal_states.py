@@ -40,7 +40,7 @@ from ..system.user_functions import called
 from ..system.validation import format_value, real_values
 from .actuators.acting import output_rates
 from .at_joint import JointForce
-from .coupling import Coupling
+from .coupling import Coupling, at_points
 from .points import point_motions
 from .stateful import Stateful
 
@@ -81,6 +81,9 @@ class StatefulCoupling(Stateful, Coupling):
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
         return self.law(frames, twists, self.z)[0]
+
+    def _wrong_law(self) -> list[str]:
+        return wrong_rates(self, *at_points(len(self.path.bodies))) or super()._wrong_law()
 
 
 def wrong_rates(element: Any, *motion: Any) -> list[str]:
@@ -148,7 +151,8 @@ def implicit_states(
     index, real = _blocks(system)
 
     def correction(z: jax.Array, b: jax.Array) -> jax.Array:
-        columns = [jax.jvp(rates, (z,), (direction,))[1] for direction in _directions(index, real)]
+        along = (jnp.asarray(d, z.dtype) for d in _directions(index, real))
+        columns = [jax.jvp(rates, (z,), (direction,))[1] for direction in along]
         residual = z - base - h * rates(z) - b
         blocks = jnp.stack([column[index] for column in columns], axis=-1)
         kept = real[:, :, None] & real[:, None, :]
@@ -175,7 +179,7 @@ def _directions(index: np.ndarray, real: np.ndarray) -> list[np.ndarray]:
     """Directions (nz,) along the first state of every element, then the second, and so on."""
     n = int(real.sum())
     return [
-        np.isin(np.arange(n), column[exists]) * 1.0
+        np.isin(np.arange(n), column[exists])
         for column, exists in zip(index.T, real.T, strict=True)
     ]
 

@@ -39,9 +39,25 @@ class Stateful(eqx.Module):
         return jnp.zeros(len(self.states)) if self.z0 is None else self.z0
 
 
+def state_faults(element: Any) -> list[str]:
+    """Why a part cannot have the states that it lists; empty if it can."""
+    if not element.states:
+        return []
+    if not isinstance(element, Stateful):
+        return [
+            "it lists states and holds no z0; derive its class from dl.Stateful first, then from "
+            "that of its family"
+        ]
+    wanted, shape = (len(element.states),), jnp.shape(element.z)
+    if shape != wanted:
+        names = ", ".join(name for name, _ in element.states)
+        return [f"z0 has shape {shape}; give one number for each of its states {names}, {wanted}"]
+    return []
+
+
 def filled(element: Any) -> Any:
     """The part with zeros where its states have no value at the start."""
-    if not getattr(element, "states", ()) or element.z0 is not None:
+    if not element.states or element.z0 is not None:
         return element
     zeros = jnp.zeros(len(element.states))
     return eqx.tree_at(lambda e: e.z0, element, zeros, is_leaf=lambda x: x is None)

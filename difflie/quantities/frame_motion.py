@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from ..dynamics.kinematics import body_motions, body_twist_components
+from ..dynamics.kinematics import body_twist_components
 from ..groups.components import Vector
 from ..spatial import Motion
 from ..system.fields import number
@@ -15,7 +15,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .frames import placed
 from .quantity import Labels, Quantity, xyz
-from .sensors import AccelerationQuantity, of_frame
+from .sensors import AccelerationQuantity, Accelerometer, frame_motion, of_frame
 
 
 def _twist(system: System, q: jax.Array, v: jax.Array, frame: Frame) -> Motion:
@@ -172,8 +172,8 @@ class ProperAcceleration(AccelerationQuantity):
         t: jax.Array | float,
     ) -> Float[Array, "3"]:
         (frame,) = placed(system, q, self.frame)
-        twist, change = _motion(system, q, v, a, self.frame)
-        return (frame.rotation @ (change.linear + twist.angular.cross(twist.linear))).to_array()
+        own = Accelerometer(self.frame).at(system, q, v, a, u, t)
+        return (frame.rotation @ Vector.from_array(own)).to_array()
 
 
 class AngularAcceleration(AccelerationQuantity):
@@ -201,15 +201,5 @@ class AngularAcceleration(AccelerationQuantity):
         t: jax.Array | float,
     ) -> Float[Array, "3"]:
         (frame,) = placed(system, q, self.frame)
-        _, change = _motion(system, q, v, a, self.frame)
+        _, change = frame_motion(system, q, v, a, self.frame)
         return (frame.rotation @ change.angular).to_array()
-
-
-def _motion(
-    system: System, q: jax.Array, v: jax.Array, a: jax.Array, frame: Frame
-) -> tuple[Motion, Motion]:
-    """The twist of a frame and its derivative less gravity, both in the frame's axes."""
-    tree = Tree.of(system)
-    twists, changes = body_motions(tree, q, v, a)
-    of_twist = of_frame(system, frame, twists, tree.zero_twist)
-    return of_twist, of_frame(system, frame, changes, tree.base_acceleration)

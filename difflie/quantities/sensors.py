@@ -121,10 +121,7 @@ class Accelerometer(AccelerationQuantity):
         u: jax.Array | None,
         t: jax.Array | float,
     ) -> Float[Array, "3"]:
-        tree = Tree.of(system)
-        worlds = tree.zero_twist, tree.base_acceleration
-        pairs = zip(body_motions(tree, q, v, a), worlds, strict=True)
-        twist, change = (of_frame(system, self.frame, *pair) for pair in pairs)
+        twist, change = frame_motion(system, q, v, a, self.frame)
         # The derivative of the velocity's body-fixed components is not that of the velocity.
         return (change.linear + twist.angular.cross(twist.linear)).to_array()
 
@@ -155,6 +152,16 @@ class Gyroscope(Quantity):
         tree = Tree.of(system)
         twists = body_twist_components(tree, q, v)
         return of_frame(system, self.frame, twists, tree.zero_twist).angular.to_array()
+
+
+def frame_motion(
+    system: System, q: jax.Array, v: jax.Array, a: jax.Array, frame: Frame
+) -> tuple[Motion, Motion]:
+    """The twist of a frame and its derivative less gravity, both in the frame's axes."""
+    tree = Tree.of(system)
+    twists, changes = body_motions(tree, q, v, a)
+    of_twist = of_frame(system, frame, twists, tree.zero_twist)
+    return of_twist, of_frame(system, frame, changes, tree.base_acceleration)
 
 
 def of_frame(system: System, frame: Frame, bodies: Motion, world: Motion) -> Motion:

@@ -213,6 +213,13 @@ def test_single_precision_and_steps(system):
     np.testing.assert_allclose(z, run.z[-1], rtol=1e-12)
     np.testing.assert_allclose(q, run.q[-1], rtol=1e-12)
     single = system.astype("float32")
+    given = {"dt": 1e-3, "steps": 3, "method": "StormerVerlet"}
+    split = [
+        dl.simulate(s, *at, **given)
+        for s, at in ((single, (Q.astype("float32"), V.astype("float32"))), (system, (Q, V)))
+    ]
+    assert split[0].z.dtype == jnp.float32
+    np.testing.assert_allclose(split[0].z, split[1].z, atol=1e-6)
     low = dl.simulate(
         single,
         Q.astype("float32"),
@@ -223,6 +230,29 @@ def test_single_precision_and_steps(system):
     )
     assert low.z.dtype == jnp.float32
     np.testing.assert_allclose(low.z, run.z, atol=1e-6)
+
+
+class Slow(dl.Actuator):
+    """A command that acts a step later: a memory."""
+
+    def init(self, command, q, v):
+        return command
+
+    def torque(self, command, q, v, memory):
+        return memory.kept, memory._replace(kept=command)
+
+
+@pytest.mark.parametrize(
+    "method", ["RKMK4", pytest.param("GeneralizedAlpha", marks=pytest.mark.slow)]
+)
+def test_memories_beside_states(arm, method):
+    """Guards a memory and internal states in one machine: a constant command is not delayed."""
+    lag = Lag(0.05, joint="lower")
+    slow, plain = (dl.attach(arm, lag, a) for a in (Slow(joint="upper"), dl.Drive("upper")))
+    given = {"dt": 1e-3, "steps": 5, "control": [1.0, 0.5], "method": method}
+    runs = [dl.simulate(system, Q, V, **given) for system in (slow, plain)]
+    np.testing.assert_allclose(runs[0].z, runs[1].z, rtol=1e-12)
+    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-12)
 
 
 def test_quantities_and_events_see_the_states(system):
@@ -296,8 +326,27 @@ def test_what_is_refused(arm, system):
         def law(self, x, v, z):
             return -z[0]
 
-    with pytest.raises(dl.ModelError, match="let law return the force and dz/dt"):
-        dl.attach(arm, Wrong("upper", 1.0, 1.0))
+    class WrongPuff(Puff):
+        def law(self, frames, twists, z):
+            return z
+
+    class Half(dl.Actuator):
+        states = (("lost", ""),)
+
+        def torque(self, command, q, v, z):
+            return z[0], z
+
+    for part, words in (
+        (Wrong("upper", 1.0, 1.0), "let law return the force and dz/dt"),
+        (WrongPuff([("lower", (0, 0, 0))]), "let law return the force and dz/dt"),
+        (
+            Maxwell("upper", 1.0, 1.0, z0=[1.0, 2.0]),
+            "give one number for each of its states stretch",
+        ),
+        (Half(joint="upper"), "derive its class from dl.Stateful first"),
+    ):
+        with pytest.raises(dl.ModelError, match=words):
+            dl.attach(arm, part)
     with pytest.raises(ValueError, match="no actuator or coupling has internal states"):
         dl.simulate(arm, Q, V, z0=[1.0])
     log = di.Recording("log", 0.01 * np.arange(9), np.zeros((9, 2)), np.zeros((9, 2)))

@@ -20,6 +20,7 @@ from ...system.validation import real_values
 from ..coupling import Coupling
 from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
+from ..stateful import Stateful
 from ..transmissions import CoordinateTransmission, PointTransmission, Pull, transmitted
 from .actuator import Actuator, Memory, Scalar
 
@@ -63,11 +64,11 @@ def output_rates(
     v: Float[Array, " nv"],
 ) -> list[Float[Array, " k"]]:
     """dz/dt (k,) of each actuator with internal states, at those that it holds."""
-    stateful = [bool(a.states) for a in tree.system.actuators]
-    if not any(stateful):
+    held = [(i, a) for i, a in enumerate(tree.system.actuators) if isinstance(a, Stateful)]
+    if not held:
         return []
-    laws = _laws(tree, command, q, v, None)
-    return [rate for (_, rate), has in zip(laws, stateful, strict=True) if has]
+    x, rate = lengths(tree, q, v)
+    return [called(a.torque, command[i], x[i], rate[i], a.z)[1] for i, a in held]
 
 
 def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nv"]:
@@ -177,7 +178,9 @@ def next_memories(
 
 def _after(tree: Tree, command: jax.Array, q: jax.Array, v: jax.Array, memories: Any) -> Memories:
     """The memories after a step in the types that the laws give them."""
-    return tuple(memory for _, memory in _laws(tree, command, q, v, memories))
+    pairs = zip(_laws(tree, command, q, v, memories), memories, strict=True)
+    # What an actuator without a memory returns beside its torque is no memory.
+    return tuple(None if before is None else after for (_, after), before in pairs)
 
 
 def timed(memories: Memories, dt: Float[Array, ""]) -> Memories:
@@ -257,7 +260,7 @@ def _laws(
     memories = len(actuators) * (None,) if memories is None else memories
     outputs = []
     for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
-        held = getattr(actuator, "z0", None) if actuator.states else memory
+        held = actuator.z if isinstance(actuator, Stateful) else memory
         given = command[i], x[i], rate[i], held
         torque, after = called(actuator.torque, *given)
         outputs.append((real_values(f"the torque of {actuator}", torque, q.dtype), after))
