@@ -170,6 +170,8 @@ def _moved(old: str, new: str) -> ModuleType:
     module = ModuleType(old)
 
     def attribute(name: str) -> Any:
+        if name.startswith("__"):  # `inspect` asks every module for its file
+            raise AttributeError(f"module {old!r} has no attribute {name!r}")
         found = getattr(importlib.import_module(new), name)
         warn_of(f"{old}.{name}", f"{new}.{name}")
         return found

@@ -91,7 +91,7 @@ def test_an_edited_package_gives_the_new_number(tmp_path):
     assert output(tmp_path / "cache", tmp_path / "path") == (numbers, 0)
     loop = package / "simulate/loop.py"
     text = loop.read_text()
-    line = "    t, q, v, record, (u, torques) = motion\n"
+    line = "    t, q, v, (record, z), (u, torques) = motion\n"
     assert line in text
     loop.write_text(text.replace(line, f"{line}    q = 2 * q\n"))
     edited, traces = output(tmp_path / "cache", tmp_path / "path")
