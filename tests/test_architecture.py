@@ -21,7 +21,8 @@ PACKAGE = Path(dl.__file__).parent
 ORDER = (
     *("deprecated", "hints"),
     *("groups", "native", "solvers", "spatial", "system"),
-    *("dynamics", "forces", "constraints", "parameters", "integrators", "quantities", "sensors"),
+    *("dynamics", "collision"),
+    *("forces", "constraints", "parameters", "integrators", "quantities", "sensors"),
     *("io", "view", "formulations", "simulate", "identify"),
     *("control", "sweep", "reproduce", "cli"),
 )

@@ -1,0 +1,1 @@
+"""Collision: shapes of bodies, and the distances between them."""

@@ -1,0 +1,14 @@
+"""Signed distances and contact points of pairs of convex shapes, exact and differentiable.
+
+Pure functions of two poses and of the numbers of two shapes, without loops over data: they run
+under `jax.jit`, `jax.vmap` and derivatives of any mode, in either precision. The map:
+
+`witness.py`: a contact point; the point of least gap.
+`planes.py`: a plane and any other shape.
+`spheres_and_capsules.py`: points and segments with a radius around them.
+`table.py`: the function of two kinds of shapes.
+"""
+
+from .table import contact_points as contact_points
+from .witness import Witness as Witness
+from .witness import deepest as deepest

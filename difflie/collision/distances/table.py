@@ -1,0 +1,61 @@
+"""Which function finds the contact points of two kinds of shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...spatial import Transform
+from . import planes, spheres_and_capsules
+from .witness import Witness, swapped
+
+ContactPoints = Callable[[Transform, Any, Transform, Any], Witness]
+
+KINDS = ("plane", "sphere", "capsule", "cylinder", "box", "ellipsoid", "hull")
+
+PAIRS: dict[tuple[str, str], ContactPoints] = {
+    ("plane", "sphere"): planes.sphere,
+    ("plane", "capsule"): planes.capsule,
+    ("plane", "cylinder"): planes.cylinder,
+    ("plane", "box"): planes.box,
+    ("plane", "ellipsoid"): planes.ellipsoid,
+    ("plane", "hull"): planes.hull,
+    ("sphere", "sphere"): spheres_and_capsules.sphere_sphere,
+    ("sphere", "capsule"): spheres_and_capsules.sphere_capsule,
+    ("capsule", "capsule"): spheres_and_capsules.capsule_capsule,
+}
+
+
+def contact_points(kind_a: str, kind_b: str) -> ContactPoints:
+    """The function that finds the contact points of two convex shapes of these kinds.
+
+    It takes the pose of the first shape in the world, its numbers in m, and those of the second,
+    all components of shape (), and returns a `Witness` of k contact points in the world; k depends
+    on the kinds only. The signed distance is the least gap: the distance of shapes apart, and minus
+    the least translation that separates overlapping ones. The numbers are a tuple by kind:
+
+    - "sphere": radius
+    - "capsule", "cylinder": radius, half_length, along z without the caps of the capsule
+    - "box": half_sizes `Vector`
+    - "ellipsoid": radii `Vector`
+    - "plane": none; solid below its frame's plane z = 0
+    - "hull": vertices (n, 3) in its frame
+
+    Raises ValueError for an unknown kind and for two planes.
+    """
+    for kind in (kind_a, kind_b):
+        if kind not in KINDS:
+            raise ValueError(f"no shape {kind!r}: contact points are found for {', '.join(KINDS)}")
+    if kind_a == kind_b == "plane":
+        raise ValueError(
+            "two planes have no signed distance: leave out the pair, or make one of them a box"
+        )
+    pair = kind_a, kind_b
+    if pair in PAIRS:
+        return PAIRS[pair]
+    mirrored = PAIRS[kind_b, kind_a]
+
+    def swap(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
+        return swapped(mirrored(other, numbers_b, pose, numbers))
+
+    return swap
