@@ -7,16 +7,23 @@ import jax.numpy as jnp
 import numpy as np
 from pairs_at_random import Pairs, at_random, batched, by_coal, differences, of_moves, result
 
-from difflie.collision.distances import contact_points
+from difflie.collision.distances import Witness, contact_points, deepest
+from difflie.groups import so3
+from difflie.groups.components import Matrix, Vector
+from difflie.spatial import Transform
+
+# m; coal takes shapes that are nearer than this for touching.
+TOUCHING = 1e-5
 
 
 def check_against_coal(kind_a: str, kind_b: str, n: int, tolerance: float = 2e-10) -> None:
     """Another program finds the same signed distance, where it finds one."""
     pairs = at_random(kind_a, kind_b, n)
-    theirs, found = by_coal(pairs), result(pairs)
+    theirs, found = by_coal(pairs), np.asarray(result(pairs).gap)
     known = ~np.isnan(theirs)
     assert known.mean() > 0.99
-    assert np.abs(theirs - found.gap)[known].max() < tolerance
+    error = np.abs(theirs - found) - np.where(np.abs(found) < TOUCHING, TOUCHING, tolerance)
+    assert error[known].max() < 0
 
 
 def derivatives(f: Any, pairs: Pairs, mode: Any) -> np.ndarray:
@@ -25,27 +32,31 @@ def derivatives(f: Any, pairs: Pairs, mode: Any) -> np.ndarray:
     return np.asarray(g(jnp.zeros(6), *pairs.arguments()))
 
 
-def check_derivatives(kind_a: str, kind_b: str, n: int) -> None:
+def check_derivatives(kind_a: str, kind_b: str, n: int, tolerance: float = 1e-6) -> None:
     """Of the gap and of the normal: as differences, both modes alike, the Hessian finite.
 
-    Differences that reach across a border between features are others: of the gap none in a
-    thousand, of the normal, whose derivative jumps there or grows with 1/gap, some.
+    Differences that reach across a border between features are others, so a few may be; at corners
+    that touch there is such a border.
     """
     pairs = at_random(kind_a, kind_b, n, seed=1)
+    away = np.abs(result(pairs).gap) > 1e-4
     gap = of_moves(pairs, lambda w: w.gap)
     ours, theirs = derivatives(gap, pairs, jax.jacfwd), differences(gap, pairs).T
     error = np.abs(ours - theirs).max(1)
-    assert np.quantile(error, 0.99) < 1e-6
+    assert np.quantile(error[away], 0.98) < tolerance
     assert error.max() < 2
-    assert np.abs(derivatives(gap, pairs, jax.jacrev) - ours).max() < 1e-9
+    # Normals of corners that touch are known to rounding, divided by the gap.
+    rounding = 1e-9 + 1e-12 / (np.abs(result(pairs).gap) + 1e-12)
+    assert (np.abs(derivatives(gap, pairs, jax.jacrev) - ours).max(1) < rounding).all()
     assert np.isfinite(derivatives(gap, pairs, jax.hessian)).all()
     normal = of_moves(pairs, lambda w: w.normal.to_array())
     ours = derivatives(normal, pairs, jax.jacfwd)
     theirs = np.moveaxis(differences(normal, pairs), 0, -1)
     size = 1 + np.abs(ours).max((1, 2))
-    assert np.quantile(np.abs(ours - theirs).max((1, 2)) / size, 0.9) < 1e-5
+    error = np.abs(ours - theirs).max((1, 2)) / size
+    assert np.quantile(error[away], 0.95) < 10 * tolerance
     backward = derivatives(normal, pairs, jax.jacrev)
-    assert (np.abs(backward - ours).max((1, 2)) / size).max() < 1e-9
+    assert (np.abs(backward - ours).max((1, 2)) / size < rounding).all()
 
 
 def check_points(kind_a: str, kind_b: str, n: int) -> None:
@@ -63,10 +74,43 @@ def check_points(kind_a: str, kind_b: str, n: int) -> None:
     assert np.abs(step)[valid].max() < 1e-13
     assert np.abs(found.normal.square() - 1).max() < 1e-12
     mirrored = jax.jit(jax.vmap(contact_points(kind_b, kind_a)))(other, numbers_b, pose, numbers)
-    assert np.abs(mirrored.gap - found.gap)[valid].max() < 1e-9
+    least = jax.vmap(deepest)
+    assert np.abs(least(mirrored).gap - least(found).gap).max() < 1e-9
     if kind_a != kind_b:
         step = (mirrored.first - found.second).to_array()
         assert np.abs(step)[valid].max() < 1e-12
     single = result(pairs, jnp.float32)
     assert single.gap.dtype == np.float32
     assert np.abs(single.gap - result(pairs).gap).max() < 1e-5
+
+
+def pose(position: Any, turn: Any = (0.0, 0.0, 0.0)) -> Transform:
+    """A position in m and a rotation vector."""
+    rotation = so3.exp(jnp.array(turn, float))
+    return Transform(Matrix.from_array(rotation), Vector.from_array(jnp.array(position, float)))
+
+
+def checked(
+    kinds: tuple[str, str], first: Transform, numbers: Any, second: Transform, numbers_b: Any
+) -> Witness:
+    """The contact points of one pair; values and derivatives by both poses are finite.
+
+    Derivatives are taken along a direction that is no axis, and of a sum that leaves nothing out.
+    """
+    find = contact_points(*kinds)
+
+    def gap(poses: Any) -> Any:
+        return deepest(find(poses[0], numbers, poses[1], numbers_b)).gap
+
+    def everything(poses: Any) -> Any:
+        found = find(poses[0], numbers, poses[1], numbers_b)
+        return sum(x.sum() for x in jax.tree.leaves((found.gap, found.normal, found.first)))
+
+    poses = first, second
+    rng = np.random.default_rng(0)
+    tangent = jax.tree.map(lambda x: jnp.asarray(rng.normal(size=jnp.shape(x))), poses)
+    along = jax.jvp(everything, (poses,), (tangent,))
+    second_order = jax.jvp(jax.grad(gap), (poses,), (tangent,))
+    leaves = jax.tree.leaves((along, jax.grad(everything)(poses), second_order))
+    assert all(np.isfinite(x).all() for x in leaves)
+    return find(first, numbers, second, numbers_b)

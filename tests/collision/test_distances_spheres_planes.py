@@ -2,7 +2,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from checks_of_distances import check_against_coal, check_derivatives, check_points
+from checks_of_distances import (
+    check_against_coal,
+    check_derivatives,
+    check_points,
+    checked,
+    pose,
+)
 from pairs_at_random import at_random, by_coal, by_projection, result
 
 from difflie.collision.distances import contact_points, deepest
@@ -46,28 +52,6 @@ def test_full_precision(kinds):
     pairs = at_random(*kinds, 200, seed=3)
     expected = by_projection(pairs)
     assert (np.abs(result(pairs).gap - expected) <= 1e-12 * (1 + np.abs(expected))).all()
-
-
-def pose(position, turn=(0.0, 0.0, 0.0)):
-    rotation = so3.exp(jnp.array(turn, float))
-    return Transform(Matrix.from_array(rotation), Vector.from_array(jnp.array(position, float)))
-
-
-def checked(kinds, first, numbers, second, numbers_b):
-    """The contact points; values and second derivatives by all of both poses are finite."""
-    find = contact_points(*kinds)
-
-    def gap(poses):
-        return deepest(find(poses[0], numbers, poses[1], numbers_b)).gap
-
-    def all_of(poses):
-        found = find(poses[0], numbers, poses[1], numbers_b)
-        return jax.tree.leaves((found.gap, found.normal, found.first, found.second))
-
-    for thing in (jax.jacfwd(all_of), jax.jacrev(all_of), jax.hessian(gap)):
-        leaves = jax.tree.leaves(thing((first, second)))
-        assert all(np.isfinite(x).all() for x in leaves)
-    return find(first, numbers, second, numbers_b)
 
 
 def test_two_spheres_of_one_centre_have_a_fixed_normal():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...spatial import Transform
-from . import planes, spheres_and_capsules
+from . import boxes, planes, spheres_and_capsules
 from .witness import Witness, swapped
 
 ContactPoints = Callable[[Transform, Any, Transform, Any], Witness]
@@ -23,6 +23,9 @@ PAIRS: dict[tuple[str, str], ContactPoints] = {
     ("sphere", "sphere"): spheres_and_capsules.sphere_sphere,
     ("sphere", "capsule"): spheres_and_capsules.sphere_capsule,
     ("capsule", "capsule"): spheres_and_capsules.capsule_capsule,
+    ("sphere", "box"): boxes.sphere_box,
+    ("capsule", "box"): boxes.capsule_box,
+    ("box", "box"): boxes.box_box,
 }
 
 
