@@ -2,6 +2,7 @@
 
 __version__: str
 
+from . import collision as collision
 from . import constraints as constraints
 from . import control as control
 from . import dynamics as dynamics
@@ -19,6 +20,17 @@ from . import solvers as solvers
 from . import spatial as spatial
 from . import system as system
 from . import view as view
+from .collision import Box as Box
+from .collision import Capsule as Capsule
+from .collision import ConvexHull as ConvexHull
+from .collision import Cylinder as Cylinder
+from .collision import Distances as Distances
+from .collision import Ellipsoid as Ellipsoid
+from .collision import Plane as Plane
+from .collision import Shape as Shape
+from .collision import Sphere as Sphere
+from .collision import distance as distance
+from .collision import matching_pairs as matching_pairs
 from .constraints import Baumgarte as Baumgarte
 from .constraints import Frame as Frame
 from .constraints import NullSpace as NullSpace
@@ -87,6 +99,7 @@ from .forces import BoxInFluid as BoxInFluid
 from .forces import Bushing as Bushing
 from .forces import Conservative as Conservative
 from .forces import Contact as Contact
+from .forces import ContactReport as ContactReport
 from .forces import CoordinateTransmission as CoordinateTransmission
 from .forces import Coupling as Coupling
 from .forces import CurrentMotor as CurrentMotor
@@ -113,6 +126,7 @@ from .forces import PointFriction as PointFriction
 from .forces import PointTransmission as PointTransmission
 from .forces import PositionServo as PositionServo
 from .forces import Rope as Rope
+from .forces import ShapeContact as ShapeContact
 from .forces import SiteTransmission as SiteTransmission
 from .forces import SliderCrank as SliderCrank
 from .forces import SmoothRope as SmoothRope
@@ -141,6 +155,7 @@ from .forces import elastic_energy as elastic_energy
 from .forces import energy as energy
 from .forces import passive_force as passive_force
 from .forces import stiffness_matrix as stiffness_matrix
+from .forces import touching as touching
 from .formulations import ConstrainedMotion as ConstrainedMotion
 from .formulations import DescriptorMotion as DescriptorMotion
 from .formulations import NaturalMotion as NaturalMotion

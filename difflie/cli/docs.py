@@ -22,7 +22,16 @@ _NAMES, _TITLE = "reference/names", "All public names"
 
 # What is public, see docs/versions.md, and the modules of the stub.
 PUBLIC = (
-    *("system", "dynamics", "forces", "constraints", "integrators", "simulate", "groups"),
+    *(
+        "system",
+        "dynamics",
+        "collision",
+        "forces",
+        "constraints",
+        "integrators",
+        "simulate",
+        "groups",
+    ),
     *("identify", "control", "sweep", "quantities", "parameters", "io", "view"),
 )
 _MODULES = "groups.so3", "groups.se3", "groups.quaternion"

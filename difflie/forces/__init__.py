@@ -18,6 +18,7 @@ from .at_joint import JointForce as JointForce
 from .attach import attach as attach
 from .bushing import Bushing as Bushing
 from .bushing import TorsionalSpring as TorsionalSpring
+from .contact_report import ContactReport as ContactReport
 from .contacts import Contact as Contact
 from .contacts import PlaneContact as PlaneContact
 from .contacts import SphereContact as SphereContact
@@ -42,6 +43,8 @@ from .path import as_path as as_path
 from .point_forces import FollowerForce as FollowerForce
 from .point_forces import PointForce as PointForce
 from .point_forces import PointFriction as PointFriction
+from .shape_contact import ShapeContact as ShapeContact
+from .shapes_in_contact import touching as touching
 from .springs import Damper as Damper
 from .springs import Elastic as Elastic
 from .springs import Rope as Rope

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..groups.components import Vector
+from ..groups.components import Scalar, Vector
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number
 from .compliance import Compliance
@@ -66,11 +66,10 @@ class Contact(Compliance, Coupling):
         rate = normal.dot(relative)
         pressure = self.pressure(contact.gap, rate)
         slip = relative - normal * rate
-        speed = root(slip.square() + self.slip_velocity * self.slip_velocity)
-        rubbing = slip * (self.friction * pressure * inverse(speed))
+        rubbing = resistance(slip, self.friction * pressure, self.slip_velocity)
         # Concentric spheres have no normal, and exert no force.
         force = jax.tree.map(
-            lambda a: jnp.where(normal.square() == 0, 0, a), normal * pressure - rubbing
+            lambda a: jnp.where(normal.square() == 0, 0, a), normal * pressure + rubbing
         )
         back = Force(arm.cross(-force), -force)
         return jax.tree.map(
@@ -137,6 +136,14 @@ class SphereContact(Contact):
     def meeting(self, frames: Transform) -> Meeting:
         first, other = _divided(frames.translation)
         return sphere_and_sphere(first, self.radii[0], other, self.radii[1])
+
+
+def resistance(slip: Vector, most: Scalar, smooth: Scalar) -> Vector:
+    """The friction -most v / sqrt(|v|^2 + smooth^2) against a slip v, or against a spin.
+
+    most: in N, or N m; smooth in m/s, or rad/s; of the shape of the components.
+    """
+    return slip * -(most * inverse(root(slip.square() + smooth * smooth)))
 
 
 def _divided(values):

@@ -6,12 +6,13 @@ from typing import Any
 
 import equinox as eqx
 
+from ..system.protocols import ShapeElement
 from ..system.system import System
 from ..system.validation import format_value
 
 # What the first parts of paths and of the numbers of a sweep mean already.
 _TAKEN = (
-    *("gravity", "couplings", "constraints", "sensors", "actuators"),
+    *("gravity", "couplings", "constraints", "sensors", "actuators", "shapes"),
     *("q0", "v0", "dt", "control"),
 )
 _SIGNS = "/*?[]"
@@ -29,6 +30,11 @@ class Named(eqx.Module):
     def states(self) -> tuple[tuple[str, str], ...]:
         """The name and the unit of each internal state; none, unless it is a `Stateful` as well."""
         return ()
+
+    @property
+    def shapes(self) -> dict[str, ShapeElement]:
+        """The shapes between which it acts, by name; none, unless it is a `ShapeContact`."""
+        return {}
 
 
 def title(part: Any) -> str:

@@ -32,6 +32,7 @@ def load(
     loops: str | os.PathLike[str] | None = None,
     strict: bool = False,
     actuators: bool = False,
+    contacts: bool = False,
 ) -> System:
     """The `System` in a robot file, URDF, MJCF or SDF by its root element.
 
@@ -44,8 +45,11 @@ def load(
     run says it.
     actuators: whether to read the actuators of an MJCF file, so that `control` is MuJoCo's `ctrl`,
     or the simple transmissions of a URDF file, so that it is the torques of their actuators;
-    without, it is the generalised force. Warns and raises as `read_urdf`, `read_mjcf`, `read_sdf`
-    and `read_loops`, and raises ValueError for another kind of file.
+    without, it is the generalised force. contacts: whether the shapes of the file touch, see
+    `touching`: in the pairs of an MJCF file, with its numbers; of a URDF file all that are apart
+    where all coordinates are zero, and are not of two links that a joint connects; not of SDF.
+    Without, `System.shapes` has them, and meshes are not opened. Warns and raises as `read_urdf`,
+    `read_mjcf`, `read_sdf` and `read_loops`, and raises ValueError for another kind of file.
 
     >>> arm = dl.load(dl.examples.path("arm7"))
     >>> arm.nv, arm.joint_names[0]
@@ -64,7 +68,8 @@ def load(
         )
     others = read_sdf if path.suffix.lower() in (".sdf", ".world") else read_urdf
     read = _READERS.get(root_tag(path) or "", others)
-    system = read(path, base=base, gravity=gravity, strict=strict, actuators=actuators)
+    given = {"strict": strict, "actuators": actuators, "contacts": contacts}
+    system = read(path, base=base, gravity=gravity, **given)
     return system if loops is None else closed(system, read_loops(loops), Path(loops))
 
 

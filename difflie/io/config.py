@@ -34,6 +34,12 @@
     stiffness = 1e5                   # N/m^exponent; also exponent, dissipation (s/m), smoothing
     friction = 0.6                    # (m), slip_velocity (m/s), radius (m) of points at a plane
 
+    [shapes.floor]                    # shapes and which of them touch: io/contact_tables.py; those
+    type = "Plane"                    # of the file touch with contacts = true in [system]
+    [[touching]]
+    first = "floor"
+    second = "*foot*"
+
     [[joint_stop]]                    # at the limits of all joints, or of those named
     joints = ["elbow"]
     stiffness = 500.0                 # also exponent, dissipation, smoothing
@@ -59,12 +65,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
+from ..collision import Shape
 from ..constraints import Constraint
 from ..system.durations import step_count
 from ..system.fields import number
 from ..system.frame import Frame
 from ..system.validation import format_value
 from . import examples
+from .contact_tables import TouchingTable, shapes_of, touching_of
 from .couplings import OWN, TABLES, Force, constraints_of, couplings_of
 from .files import absence, present
 from .modules import check_code
@@ -107,7 +115,8 @@ class SystemTable:
     joints that are held at coordinates in rad or m, as by `difflie.lock`. frames: named frames on
     bodies, as of `System.with_frames`, in tables [system.frames.NAME]. strict: whether the robot
     file may have nothing that changes the motion and is not modelled. actuators: whether those of
-    an MJCF file are read, and control.command is MuJoCo's `ctrl`.
+    an MJCF file are read, and control.command is MuJoCo's `ctrl`. contacts: whether the shapes of
+    the file touch.
     """
 
     file: str
@@ -118,6 +127,7 @@ class SystemTable:
     frames: dict[str, Frame] = field(default_factory=dict)
     strict: bool = False
     actuators: bool = False
+    contacts: bool = False
     conditions = (_is_there,)
 
     def places(self, folders: Sequence[Path]) -> list[Path]:
@@ -247,7 +257,7 @@ class MachineFile:
     command: that of `difflie` which takes such files. folder: that of other files which it names,
     if they are not beside it. allow_code: whether modules that it names may be imported. text: its
     tables as they are. couplings: its actuators and other forces, by the names of their tables,
-    "spring[0]".
+    "spring[0]". shapes: those of [shapes.NAME]; touching: which touch.
     """
 
     command: ClassVar[str]
@@ -257,6 +267,8 @@ class MachineFile:
     text: dict[str, Any]
     system: SystemTable | None
     couplings: dict[str, Force]
+    shapes: dict[str, Shape]
+    touching: list[TouchingTable]
 
     @property
     def robot(self) -> Path:
@@ -309,12 +321,14 @@ def read_machine_file(
         cls,
         tables,
         faults,
-        (*parts, *OWN, *TABLES),
+        (*parts, *OWN, *TABLES, "shapes", "touching"),
         path=path,
         folder=folder,
         allow_code=allow_code,
         text=tables,
         couplings=couplings_of(tables, faults, allow_code),
+        shapes=shapes_of(tables, faults),
+        touching=touching_of(tables, faults),
         **parts,
     )
 

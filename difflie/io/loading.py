@@ -22,6 +22,7 @@ from ..system.system import System
 from ..system.validation import format_value, nearest
 from . import load
 from .config import ControlTable, InitialTable, MachineFile, MotionFile
+from .contact_tables import with_tables
 from .couplings import closed, coupled
 from .toml import ConfigError
 
@@ -44,12 +45,14 @@ def load_system(config: MachineFile) -> System:
     assert table is not None
     loops = table.loops_file(config.path.parent)
     given = {"base": table.base, "gravity": table.gravity, "strict": table.strict}
-    system = load(config.robot, loops=loops, actuators=table.actuators, **given)
+    given |= {"actuators": table.actuators, "contacts": table.contacts}
+    system = load(config.robot, loops=loops, **given)
     with located(f"{config.path}: system.frames: "):
         system = system.with_frames(table.frames) if table.frames else system
     if table.locked:
         with located(f"{config.path}: system.locked: "):
             system = lock(system, table.locked)
+    system = with_tables(system, config.shapes, config.touching, config.path)
     return coupled(system, config.couplings, config.path)
 
 

@@ -5,17 +5,18 @@ with a leaf of `system.joints` or of a part at this joint (`Stribeck`, `Encoder`
 another sensor, with one of its numbers, "jet/lag", "jet/axis/direction" or "imu/bias". "gravity"
 has no owner. Couplings and constraints are counted, "couplings/0/stiffness",
 "constraints/1/first/position"; a coupling with a name has the path "balancer/stiffness", and the
-counted one selects it, too. A joint with several degrees of freedom has one number for each,
-"ball/damping[2]". "body/inertial" is mass, centre of mass and inertia together. Patterns are those
-of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial" selects that, and only
-one that ends in "/com_z" or "/I_xy" that entry of "body/com" or of "body/inertia", which is about
-the centre of mass, in the axes of the body's frame. I_xy is the entry of the matrix, and its mirror
-image with it. One entry alone may leave the inertias that rigid bodies have; "body/inertia" does
-not. The components of all other values have paths, too, by their names in `Parameters.names`:
-"gravity_z", "body/position_x", "balancer/path/points[0, 2]", with or without the blank, and
-"joint/axis_turn_1", an angle from the direction that the system has. Patterns skip the numbers of
-bodies without mass, such as the frame of a tool, which have no effect, and of the sensors of robot
-files; their whole paths select these.
+counted one selects it, too. A shape has its own, "foot/radius"; "shapes/foot/radius" in any case,
+and alone where a body or a joint has the same name. A joint with several degrees of freedom has one
+number for each, "ball/damping[2]". "body/inertial" is mass, centre of mass and inertia together.
+Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial"
+selects that, and only one that ends in "/com_z" or "/I_xy" that entry of "body/com" or of
+"body/inertia", which is about the centre of mass, in the axes of the body's frame. I_xy is the
+entry of the matrix, and its mirror image with it. One entry alone may leave the inertias that rigid
+bodies have; "body/inertia" does not. The components of all other values have paths, too, by their
+names in `Parameters.names`: "gravity_z", "body/position_x", "balancer/path/points[0, 2]", with or
+without the blank, and "joint/axis_turn_1", an angle from the direction that the system has.
+Patterns skip the numbers of bodies without mass, such as the frame of a tool, which have no effect,
+and of the sensors of robot files; their whole paths select these.
 """
 
 from __future__ import annotations
@@ -293,11 +294,26 @@ def entries(system: System) -> list[Entry]:
                 owner = of.joint
             elif hasattr(of, "label"):
                 owner = "/".join((of.label, *inner))
+            if "geometry" in place[1:-2]:
+                values.append(_of_shape(system, (group, *place), str(place[2])))
+                continue
             name, alias = getattr(of, "name", None) if group == "couplings" else None, ""
             if name is not None:
                 owner, alias = "/".join((name, *inner)), named(owner, leaf)
             values.append(Entry((group, *place), None, owner, leaf, alias=alias))
+    for keys, _ in jax.tree_util.tree_leaves_with_path(system.idle_shapes):
+        place = tuple(_key(k) for k in keys)
+        values.append(_of_shape(system, ("idle_shapes", *place), str(place[0])))
     return _with_components(system, values)
+
+
+def _of_shape(system: System, place: Place, name: str) -> Entry:
+    """The entry of a number of a shape."""
+    leaf, full = str(place[-1]), f"shapes/{name}"
+    taken = {*system.body_names, *system.topology.joints, *system.actuator_names}
+    taken |= {c.name for c in system.couplings if c.name is not None}
+    owner = full if name in taken else name
+    return Entry(place, None, owner, leaf, alias="" if owner == full else named(full, leaf))
 
 
 def _with_components(system: System, values: Sequence[Entry]) -> list[Entry]:
@@ -367,9 +383,11 @@ def select(system: System, pattern: str) -> list[Entry]:
 def _counts(system: System, entry: Entry) -> bool:
     """Whether patterns select a number: not one of a body without mass, but for its inertia.
 
-    Nor one of a sensor of a robot file, which nothing is compared with unless it is asked for. All
-    other numbers of a traced system are selected.
+    Nor one of a sensor of a robot file, which nothing is compared with unless it is asked for, nor
+    of a shape that touches nothing. All other numbers of a traced system are selected.
     """
+    if entry.place[0] == "idle_shapes":
+        return False
     if entry.place[0] == "sensors":
         sensor: Any = system.sensors[int(str(entry.place[1]))]
         return not getattr(sensor, "from_file", False)

@@ -10,6 +10,8 @@ from .along import Curve as Curve
 from .along import along as along
 from .along import curve as curve
 from .bounded import Bounded as Bounded
+from .clearance import Clearance as Clearance
+from .clearance import ContactForce as ContactForce
 from .deviation import ConfigurationDeviation as ConfigurationDeviation
 from .deviation import Deviation as Deviation
 from .deviation import PoseDeviation as PoseDeviation

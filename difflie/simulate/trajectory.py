@@ -22,6 +22,7 @@ from ..constraints.equations import equations
 from ..constraints.unilateral import bilateral
 from ..dynamics import momentum
 from ..forces import energy
+from ..forces.contact_report import ContactReport, contact_numbers, contact_of
 from ..quantities import Curve, Effort, Energy, Passive, along, curve
 from ..sensors import readings
 from ..system.kinematic_tree import Tree
@@ -174,6 +175,21 @@ class Trajectory(eqx.Module):
         """
         return readings(system, self, names, noise, cutoff)
 
+    def contacts(self, system: System) -> ContactReport:
+        """What the pairs of shapes in contact do: their gaps, forces, places and slips, (m + 1, k).
+
+        See `ContactReport`; raises `ModelError` where no shapes are in contact.
+
+        >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(axis=(0, 0, 1)), mass=2.0)])
+        >>> ball = ball.with_shapes({"ball": dl.Sphere("ball", 0.1), "ground": dl.Plane()})
+        >>> ball = dl.touching(ball, "ground", "ball")
+        >>> run = dl.simulate(ball, [0.1], [0.0], dt=1e-3, steps=2000)
+        >>> print(run.contacts(ball).pressure[-1].round(2))  # its weight, in N
+        [19.61]
+        """
+        pairs = contact_of(system).pairs
+        return ContactReport(pairs, *_contacts(Tree.of(system), self.q, self.v))
+
     def constraint_violation(
         self, system: System
     ) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
@@ -320,6 +336,13 @@ def _violation(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.A
     here = equations(tree, q)
     g, rate = here.residual(), here.rate(v)
     return jnp.max(jnp.abs(g), initial=0), jnp.max(jnp.abs(rate), initial=0)
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, 0))
+def _contacts(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+    """The numbers of a `ContactReport`, (saved, ...) each, at q (saved, nq), v (saved, nv)."""
+    return contact_numbers(tree, q, v)
 
 
 @eqx.filter_jit

@@ -37,6 +37,11 @@ class ForceElement(Protocol):
         """Whether it has a potential energy."""
         ...
 
+    @property
+    def shapes(self) -> dict[str, ShapeElement]:
+        """The shapes between which it acts, by name; empty for most."""
+        ...
+
 
 @runtime_checkable
 class ActuatorElement(Protocol):
@@ -158,6 +163,20 @@ class ConstraintElement(Protocol):
 @runtime_checkable
 class SensorElement(Protocol):
     """A reading of a quantity; it does not affect the motion."""
+
+    def problems(self) -> list[str]:
+        """The faults of its numbers, each with the fix."""
+        ...
+
+
+@runtime_checkable
+class ShapeElement(Protocol):
+    """A shape in a frame on a body."""
+
+    @property
+    def frame(self) -> Any:
+        """The `Frame` in which it is."""
+        ...
 
     def problems(self) -> list[str]:
         """The faults of its numbers, each with the fix."""

@@ -20,7 +20,13 @@ from .fields import declared, number
 from .frame import Frame, FrameLike, as_frame, composed
 from .frozen import frozen, is_frozen, unfreeze
 from .named_states import KeptState, NamedState
-from .protocols import ActuatorElement, ConstraintElement, ForceElement, SensorElement
+from .protocols import (
+    ActuatorElement,
+    ConstraintElement,
+    ForceElement,
+    SensorElement,
+    ShapeElement,
+)
 from .shown import system_html, system_text
 from .topology import Topology
 from .validation import ModelError, as_array, format_value, in_precision, nearest, real_numbers
@@ -114,7 +120,8 @@ class System(eqx.Module):
     added by `difflie.identify.with_sensors`; they do not affect the motion. frames: named frames on
     bodies, such as the tip of a tool, added by `with_frames`; their names stand wherever that of a
     body does, and where a body has the same name it is meant. states: named states, such as the
-    keyframes of a file, see `state`. Build a system with
+    keyframes of a file, see `state`. idle_shapes: the `shapes` that are in no contact, added by
+    `with_shapes`. Build a system with
     `difflie.load`, `difflie.chain` or `difflie.tree`; `frozen` makes constants of its numbers.
 
     >>> lift = dl.chain([dl.Body(name="lift", joint=dl.Prismatic(), mass=2.0)])
@@ -136,6 +143,7 @@ class System(eqx.Module):
     actuators: tuple[ActuatorElement, ...] = ()
     frames: dict[str, Frame] = eqx.field(default_factory=dict)
     states: dict[str, KeptState] = eqx.field(default_factory=dict)
+    idle_shapes: dict[str, ShapeElement] = eqx.field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -177,6 +185,15 @@ class System(eqx.Module):
         for i, part in enumerate(self.couplings):
             parts.append((part.name or getattr(part, "joint", None) or f"couplings/{i}", part))
         return tuple((f"{label}/{name}", u) for label, part in parts for name, u in part.states)
+
+    @property
+    def shapes(self) -> dict[str, ShapeElement]:
+        """The shapes of the bodies and of the world by name, those in contact included.
+
+        See `with_shapes`, and `difflie.touching`, which lets them touch.
+        """
+        in_contact = [coupling.shapes for coupling in self.couplings]
+        return {n: each for group in (self.idle_shapes, *in_contact) for n, each in group.items()}
 
     @property
     def actuator_names(self) -> tuple[str, ...]:
@@ -289,6 +306,37 @@ class System(eqx.Module):
             added = jax.tree.map(lambda a: jnp.asarray(a, self.dtype), added)
             system = dataclasses.replace(system, frames={**system.frames, name: added})
         return system
+
+    def with_shapes(self, shapes: Mapping[str, ShapeElement]) -> System:
+        """The same system with shapes added to those it has, by name.
+
+        shapes: such as `difflie.Sphere("foot", 0.02)`, each on a body, a named frame or the world.
+        They touch nothing, see `difflie.touching`. Raises `ModelError` for a name that is empty or
+        taken, for an unknown body, and for faults of their numbers.
+
+        >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Free(), mass=1.0)])
+        >>> ball = ball.with_shapes({"ball": dl.Sphere("ball", 0.1), "ground": dl.Plane()})
+        >>> list(ball.shapes)
+        ['ball', 'ground']
+        """
+        added = dict(self.idle_shapes)
+        for name, shape in shapes.items():
+            said = f"{self.name}: the shape {format_value(name)}"
+            if not isinstance(name, str) or not name:
+                raise ModelError(f"{said} has no name; give it one")
+            if name in self.shapes:
+                raise ModelError(f"{said} is there already; give it another name")
+            if not isinstance(shape, ShapeElement):
+                raise ModelError(
+                    f"{said} is {format_value(shape)}; give a shape, such as dl.Sphere(body, 0.1)"
+                )
+            for fault in shape.problems():
+                raise ModelError(f"{said}: {fault}")
+            if shape.frame.body is not None:
+                frame = composed(self.frame(shape.frame.body), shape.frame)
+                shape = eqx.tree_at(lambda s: s.frame, shape, frame)
+            added[name] = jax.tree.map(lambda a: jnp.asarray(a, self.dtype), shape)
+        return dataclasses.replace(self, idle_shapes=added)
 
     @property
     def body_names(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import trimesh
 import difflie as dl
 from difflie.io.appearance import read_appearance
 from difflie.io.appearance.shape import Shape, box, capsule, cylinder, ellipsoid
-from difflie.io.appearance.urdf import read_mesh
+from difflie.io.meshes import read_mesh
 from difflie.system import ModelError
 from difflie.view.scenes import inertia_ellipsoids, shapes_of
 
@@ -180,7 +180,7 @@ def test_huge_meshes_are_refused(tmp_path, monkeypatch):
     trimesh.creation.icosphere(3).export(tmp_path / "ball.stl")
     for name, value, message in (("LARGEST_FILE", 1000, "MiB"), ("MOST_FACES", 100, "triangles")):
         with monkeypatch.context() as m:
-            m.setattr(f"difflie.io.appearance.urdf.{name}", value)
+            m.setattr(f"difflie.io.meshes.{name}", value)
             with pytest.raises(ModelError, match=f"ball.stl.*{message}.*simplify"):
                 read_mesh(tmp_path / "ball.stl", np.ones(3))
 

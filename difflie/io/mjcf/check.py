@@ -23,8 +23,9 @@ from .equalities import unused_equalities
 from .joints import TYPES
 from .names import listed
 from .passive import ellipsoids
+from .shapes import touching_geoms, unread_shapes
 from .stand_ins import stand_in
-from .tendons import unused_tendons, wrapped_geoms
+from .tendons import unused_tendons
 
 _MOST_COPIES = 3_000
 
@@ -232,8 +233,6 @@ def _check_inertia(mujoco: Any, spec: Any, geom: Any, mesh: Any, path: Path) -> 
 
 # Elements that no motion depends on, or that no `System` has, and their names in the warning.
 _ALL = {
-    "geom": "shapes of geoms",
-    "pair": "contact pairs",
     "flex": "flexes",
     "skin": "skins",
     "plugin": "plugins",
@@ -256,25 +255,27 @@ _FIELDS = {
 
 
 def unused(
-    model: Any, disabled: set[str], drives: Iterable[tuple[str, str, list[int]]]
+    model: Any, disabled: set[str], contacts: bool, drives: Iterable[tuple[str, str, list[int]]]
 ) -> Iterator[str]:
     """The features of the model that a `System` does not have, for a warning.
 
     Each with the names of the elements that have it. disabled: the option flags that are off.
-    drives: the features of its actuators.
+    contacts: whether the system has its contacts; drives: the features of its actuators.
     """
-    for what, kind, at in (*features(model, disabled), *drives):
+    for what, kind, at in (*features(model, disabled, contacts), *drives):
         found = list(map(int, at))
         if found:
             yield f"{what} ({listed(model, kind, found)})"
 
 
-def features(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, Iterable[int]]]:
+def features(
+    model: Any, disabled: set[str], contacts: bool
+) -> Iterator[tuple[str, str, Iterable[int]]]:
     """Each feature with the kind and the numbers of the elements that have it."""
-    yield "contacts of geoms", "geom", np.flatnonzero(model.geom_contype | model.geom_conaffinity)
+    yield "contacts of geoms", "geom", [] if contacts else touching_geoms(model, disabled)
+    yield "shapes of geoms", "geom", unread_shapes(model, disabled)
     for kind, what in _ALL.items():
-        led = wrapped_geoms(model) if kind == "geom" else []
-        yield what, kind, np.setdiff1d(np.arange(getattr(model, f"n{kind}")), led)
+        yield what, kind, np.arange(getattr(model, f"n{kind}"))
     yield from unused_tendons(model)
     yield from unused_equalities(model, disabled)
     yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from ...constraints import constrain
 from ...forces import attach
+from ...forces.shapes_in_contact import with_contacts
 from ...system import Body, Fixed, Free, Joint, ModelError, Prismatic, System, tree
 from ...system.frame import Frame
 from ...system.installation import extra
@@ -29,12 +30,14 @@ from ..files import existing
 from ..robot_files import distinct, of_quaternion
 from .actuators import Names, file_actuators, unread_actuators
 from .check import check_mjcf, disabled_flags, switch_off, unused, without_missing
+from .contacts import geom_contacts
 from .equalities import equality_constraints
 from .joints import free_friction, lasting_efforts, read_joint, unused_drives
 from .keys import key_states
 from .names import body_names, joint_names, listed, site_names
 from .passive import passive_couplings
 from .sensors import read_sensors
+from .shapes import geom_shapes
 from .strict import not_modelled, refusals
 from .tendons import tendon_couplings
 
@@ -45,6 +48,7 @@ def read_mjcf(
     gravity: ArrayLike | None = None,
     strict: bool = False,
     actuators: bool = False,
+    contacts: bool = False,
 ) -> System:
     """The `System` in an MJCF file, with the names and the order of MuJoCo's bodies.
 
@@ -65,6 +69,9 @@ def read_mjcf(
     of ball and free joints, gravity compensation and the resistance of the medium become couplings.
     actuators: whether to read the actuators, so that `control` is MuJoCo's `ctrl`, in its order;
     without, it is the generalised force. See `docs/mjcf_actuators.md` for what is read.
+    Geoms that may touch others become `System.shapes`, unnamed ones "BODY/geomN". contacts: whether
+    they touch, in the pairs of the file, by compliant contacts; see `contacts.py` for their
+    numbers.
     Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
     soft. What an option flag switches off is not there. strict: whether what would change the
     motion and is not modelled is an error, with the lines of its elements.
@@ -102,10 +109,15 @@ def read_mjcf(
     except ModelError as error:
         message = str(error).removeprefix(f"{path}: ")
         raise ModelError(f"{path}: {message}") from None
+    system = system.with_shapes(geom_shapes(model, named, disabled))
+    if contacts:
+        added = mujoco.__version__ >= "4"
+        touch = geom_contacts(model, named, system.shapes, disabled, added)
+        system = with_contacts(system, *touch) if touch.pairs else system
     drives = list(unused_drives(model))
     if actuators:
         drives = list(unread_actuators(model, Names(named, joint_names(model)), system, disabled))
-    moving = not_modelled(model, disabled, drives)
+    moving = not_modelled(model, disabled, contacts, drives)
     if strict and moving:
         raise ModelError(*refusals(model, moving, path))
     system = system.with_frames(site_frames(model, named))
@@ -114,11 +126,13 @@ def read_mjcf(
     sensors, lost, renamed = read_sensors(mujoco, model, system)
     kept = dataclasses.replace(system.topology, not_modelled=tuple(map(str, moving)))
     system = dataclasses.replace(system, sensors=sensors, topology=kept)
-    left = list(unused(model, disabled, drives))
+    left = list(unused(model, disabled, contacts, drives))
     left += [f"sensors ({listed(model, 'sensor', lost)})"] if lost else []
     remarks = [f"not used: {', '.join(left)}"] if left else []
     if len(model.actuator_trntype) and not actuators:
         remarks.append("load(..., actuators=True) reads its actuators")
+    if system.idle_shapes and not contacts:
+        remarks.append("load(..., contacts=True) lets its shapes touch")
     # Actuators that are read keep the ranges of their commands.
     remarks += [] if actuators else lasting_efforts(model, joint_names(model))
     remarks += [*filter(None, [missing]), *renamed]

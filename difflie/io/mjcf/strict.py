@@ -13,7 +13,7 @@ from .names import element_name, listed
 
 # What of `features` no motion depends on.
 _STILL = {
-    *("shapes of geoms", "skins", "cameras", "lights"),
+    *("skins", "cameras", "lights"),
     *("custom numbers", "custom texts", "custom tuples"),
     *("times of keyframes", "activations of keyframes"),
 }
@@ -36,14 +36,15 @@ class Missing(NamedTuple):
 
 
 def not_modelled(
-    model: Any, disabled: set[str], drives: Iterable[tuple[str, str, list[int]]]
+    model: Any, disabled: set[str], contacts: bool, drives: Iterable[tuple[str, str, list[int]]]
 ) -> list[Missing]:
     """The features of a model that would change the motion.
 
-    disabled: the flags that are off. drives: the features of its actuators.
+    disabled: the flags that are off; contacts: whether the system has its contacts; drives: the
+    features of its actuators.
     """
     found = []
-    for what, kind, which in (*features(model, disabled), *drives):
+    for what, kind, which in (*features(model, disabled, contacts), *drives):
         at = tuple(map(int, which))
         if at and what not in _STILL:
             found.append(Missing(what, kind, at, f"{what} ({listed(model, kind, at)})"))

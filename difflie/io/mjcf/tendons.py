@@ -87,11 +87,6 @@ def along_sites(model: Any) -> list[int]:
     return [*model.wrap_objid[model.wrap_type == _SITE], *map(round, sides[sides >= 0])]
 
 
-def wrapped_geoms(model: Any) -> list[int]:
-    """The geoms around which tendons are led."""
-    return model.wrap_objid[model.wrap_type > _SITE].tolist()
-
-
 def lost(model: Any, tendon: int) -> bool:
     """Whether a tendon passes around a geom whose shape is missing."""
     parts = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])

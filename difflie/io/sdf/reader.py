@@ -58,6 +58,7 @@ def read_sdf(
     gravity: ArrayLike | None = None,
     strict: bool = False,
     actuators: bool = False,
+    contacts: bool = False,
 ) -> System:
     """The `System` of the one model in an SDF file; names of nested models are "MODEL::NAME".
 
@@ -65,7 +66,8 @@ def read_sdf(
     freely, on a free joint "root_joint", whose coordinates are zero at its pose of the file; so
     does "free"; "fixed" fixes it there. gravity (3,) in m/s^2, world coordinates; None takes that
     of the file's world, (0, 0, -9.81) for a model without one. strict: whether what would change
-    the motion and is not modelled is an error. actuators must be False: SDF has none.
+    the motion and is not modelled is an error. actuators must be False: SDF has none. contacts must
+    be False: its shapes are not read.
 
     Models of a world that are static are left out. <include> takes local files only, model://NAME
     from the folder of the file and those above it. <frame> becomes one of `System.frames`. A link
@@ -86,6 +88,11 @@ def read_sdf(
         raise ModelError(
             f"{path}: an SDF has no actuators; leave out actuators=True, and attach them with "
             "dl.attach"
+        )
+    if contacts:
+        raise ModelError(
+            f"{path}: shapes of SDF are not read; leave out contacts=True, and add shapes with "
+            "System.with_shapes and dl.touching"
         )
     files, notes = Files(), defaultdict(list)
     root = files.root(path)

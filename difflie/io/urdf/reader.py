@@ -19,7 +19,6 @@ overrides <limit> and <dynamics>.
 
 from __future__ import annotations
 
-import math
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -28,17 +27,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ...forces.shapes_in_contact import touching_apart
 from ...system import Body, Fixed, Free, ModelError, System, tree
 from ...system.builders import STANDARD_GRAVITY
 from ...system.validation import format_value, nearest, warn
-from ..files import existing, present
+from ..files import existing
 from ..robot_elements import Element, root_element, xacro
-from ..robot_files import distinct, of_angles, of_quaternion
+from ..robot_files import distinct
 from ..unread import Notes, find_unused, listed, refused
 from .extensions import DRAKE_JOINT, STILL, added_numbers, mujoco_gravity, read_drake_joint
 from .joints import mimic_law, read_joint
+from .places import matrix_of, missing_meshes, origin_of
+from .shapes import read_shapes
 from .transmissions import with_drives
 
 _BASES = {"fixed": Fixed, "free": Free}
@@ -46,9 +48,11 @@ _VERSIONS = "1", "1.0", "1.1", "1.2"
 
 # Not named among what is not used, though lost where a system is written without its file.
 _DRAWN = ("link/visual", "material")
-# What no motion depends on: shapes, which say nothing on contacts, and what controllers read.
+_SHAPES = "link/collision"
+# What is no fault where a file is read strictly: shapes, which say nothing on contacts, and what no
+# motion depends on.
 _STILL = (
-    *(*_DRAWN, "link/collision", "robot/@version", "transmission", "link/@type"),
+    *(*_DRAWN, _SHAPES, "robot/@version", "transmission", "link/@type"),
     *("joint/calibration", "joint/safety_controller", "link/self_collision_checking"),
     *STILL,
 )
@@ -60,6 +64,7 @@ def read_urdf(
     gravity: ArrayLike | None = None,
     strict: bool = False,
     actuators: bool = False,
+    contacts: bool = False,
 ) -> System:
     """The `System` in a URDF file; bodies and joints keep the names and order of the file.
 
@@ -76,6 +81,10 @@ def read_urdf(
     actuators: whether each <transmission>, which must be simple, becomes a `Drive`, named like its
     actuator and commanded by the torque of that, with the reduction as its gear; without, the
     control is the generalised force. The limit of effort stays at the joint.
+    contacts: whether the shapes of <collision> touch, all pairs that are apart where all
+    coordinates are zero, and not of two links that a joint connects. Of meshes it is the convex
+    hull, which needs the extra `collision`; without contacts, they are not opened and are no
+    shapes. An unnamed one is called "LINK/collisionN".
 
     What Drake, Gazebo and MuJoCo add to URDF is read where it has a meaning here: <drake:joint>,
     <drake:rotor_inertia> with <drake:gear_ratio>, springStiffness and springReference of a <gazebo>
@@ -110,6 +119,12 @@ def read_urdf(
     system = tree(bodies, name=name, gravity=STANDARD_GRAVITY if gravity is None else gravity)
     if actuators:
         system = with_drives(system, robot, path)
+    shapes, lost_shapes = read_shapes(robot, path.parent, system, meshes=contacts)
+    system = system.with_shapes(shapes)
+    if contacts:
+        for link in robot.all("link"):
+            link.all("collision")
+        system = touching_apart(system)
     unused: Notes = defaultdict(list)
     find_unused(robot, unused)
     remarks = [listed(notes)] if notes else []
@@ -121,8 +136,12 @@ def read_urdf(
     if strict and moving:
         raise ModelError(*(refused(path, what, at) for what, at in moving.items()))
     if unused:
-        kept = replace(system.topology, unread=tuple(unused), not_modelled=tuple(moving))
+        unread = [what for what in unused if what != _SHAPES or lost_shapes]
+        missing = [what for what in unused if what == _SHAPES or what in moving]
+        kept = replace(system.topology, unread=tuple(unread), not_modelled=tuple(missing))
         system = replace(system, topology=kept)
+    if contacts and lost_shapes:
+        remarks.append(f"shapes that do not touch: {'; '.join(lost_shapes)}")
     if meshes := missing_meshes(robot, path.parent):
         remarks.append(meshes)
     if remarks:
@@ -290,69 +309,3 @@ def _inertial(link: Element, notes: Notes) -> dict[str, Any]:
         rotation = matrix_of(turn)
         inertia = rotation @ inertia @ rotation.T
     return {"mass": mass, "com": com, "inertia": inertia, "source": link.source}
-
-
-def origin_of(element: Element, notes: Notes) -> tuple[list[float], NDArray]:
-    """The position (3,) in m and the rotation of an element's <origin>; zero without one.
-
-    The rotation is a vector (3,) where it is about one axis of rpy, for which it is exact, else a
-    matrix (3, 3).
-    """
-    zero = [0.0, 0.0, 0.0]
-    origin = element.child("origin")
-    if origin is None:
-        return zero, np.zeros(3)
-    position = origin.numbers("xyz", 3, zero)
-    if origin.get("quat_xyzw") is not None:
-        return position, _quaternion(origin, notes)
-    rpy = np.array(origin.numbers("rpy", 3, zero))
-    if np.count_nonzero(rpy) > 1 and np.abs(rpy).max() > 2 * np.pi:
-        notes["rpy beyond 2 pi, which looks like degrees; radians are needed"].append(origin.line)
-    return position, rpy if np.count_nonzero(rpy) < 2 else of_angles(rpy)
-
-
-def _quaternion(origin: Element, notes: Notes) -> NDArray:
-    """The rotation matrix (3, 3) of quat_xyzw, which URDF has since its version 1.1."""
-    if origin.get("rpy") is not None:
-        raise ModelError(f"{origin.source}: it has rpy and quat_xyzw; leave one of them out")
-    x, y, z, w = origin.numbers("quat_xyzw", 4)
-    length = math.hypot(x, y, z, w)
-    if length == 0:
-        raise ModelError(f"{origin.source}: quat_xyzw is zero; give it a direction")
-    if abs(length - 1) > 1e-3:  # less is rounding
-        notes["quat_xyzw not of unit length, normalised"].append(origin.line)
-    return of_quaternion([w, x, y, z])
-
-
-def matrix_of(rotation: NDArray) -> NDArray:
-    """The rotation matrix (3, 3) of a rotation as `origin_of` returns it."""
-    return of_angles(rotation) if rotation.ndim == 1 else rotation
-
-
-# More names are only counted.
-_MOST = 8
-
-
-def missing_meshes(robot: Element, folder: Path) -> str:
-    """A remark with the names of the meshes that are not there, "" if there are none.
-
-    A path is relative to the folder of the file. package://NAME/PATH is sought as NAME/PATH in this
-    folder and in those above it, as robots' descriptions are laid out.
-    """
-    meshes = (e.attributes.get("filename", "") for e in robot.walk() if e.tag == "mesh")
-    at = folder.absolute()
-    names = [Path(m).name for m in dict.fromkeys(meshes) if m and not present(mesh_file(m, at))]
-    if not names:
-        return ""
-    others = len(names) - _MOST
-    more = f" and {others} more" if others > 0 else ""
-    return f"meshes that are missing, and skipped: {', '.join(names[:_MOST])}{more}"
-
-
-def mesh_file(mesh: str, folder: Path) -> Path:
-    """The path of a mesh, which need not be there; an absolute path stays as it is."""
-    scheme, _, place = mesh.rpartition("://")
-    if scheme in ("", "file"):
-        return folder / place
-    places = [above / place for above in (folder, *folder.parents)]
-    return next(filter(present, places), places[0])

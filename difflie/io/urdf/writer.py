@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,9 @@ from ...system.validation import format_value, warn
 from ..files import write_whole
 from ..robot_files import distinct
 from .joints import TYPES
+from .places import numbers_text, roll_pitch_yaw
 from .reader import parsed
+from .written_shapes import unwritten, write_shapes
 
 # Parts that a URDF file cannot hold, and advice for each.
 _BEYOND = {
@@ -55,8 +57,9 @@ def write_urdf(
 ) -> None:
     """Writes a system as a URDF file, completely or not at all.
 
-    path: of the file. A system has no shapes, transmissions and the like. original: a URDF file
-    with the same links, from which all these are copied, its mesh paths unchanged. Named frames and
+    path: of the file. Spheres, capsules, cylinders and boxes on bodies are written as <collision>.
+    A system has no visuals, transmissions and the like. original: a URDF file with the same links,
+    from which all these and all shapes are copied, its mesh paths unchanged. Named frames and
     states are not written either, though links are frames, too. Warns once of these and of
     parts that the file the system was read from has and this one has not, and of armature, which
     other programs take as zero: neither URDF nor MuJoCo's reader of it can express it.
@@ -85,9 +88,11 @@ def write_urdf(
         own.set("world", world)
         SubElement(robot, "link", name=world)
         jointed = bodies
-    own.set("gravity", _numbers(system.gravity))
+    own.set("gravity", numbers_text(system.gravity))
     for body in bodies:
         _write_link(robot, body)
+    if original is None:
+        write_shapes(robot, system)
     for body in jointed:
         _write_joint(robot, body, body.parent or own.get("world", ""))
     if original is not None:
@@ -107,7 +112,8 @@ def _remarks(system: System, alone: bool) -> Iterator[str]:
             f"not written, as no part of a system: {', '.join(system.topology.unread)}; give a "
             "URDF file of the same links as `original` (of a command: --original) to keep them"
         )
-    lost = {"frames": system.frames, "states": system.states}
+    lost: dict[str, Iterable[str]] = {"frames": system.frames, "states": system.states}
+    lost |= {"shapes": unwritten(system)} if alone else {}
     if named := [f"{what} ({some(list(names), 4)})" for what, names in lost.items() if names]:
         yield f"URDF has no words for named {' and '.join(named)}, which are not written"
     if np.any(system.joints.armature):
@@ -167,13 +173,13 @@ def _write_link(robot: Element, body: Body) -> None:
     if not (body.mass or np.any(body.com) or np.any(body.inertia)):
         return
     inertial = SubElement(link, "inertial")
-    SubElement(inertial, "origin", xyz=_numbers(body.com))
-    SubElement(inertial, "mass", value=_numbers(body.mass))
+    SubElement(inertial, "origin", xyz=numbers_text(body.com))
+    SubElement(inertial, "mass", value=numbers_text(body.mass))
     about = (np.asarray(body.inertia) + np.asarray(body.inertia).T) / 2
     entries = {
         f"i{a}{b}": (i, j) for i, a in enumerate("xyz") for j, b in enumerate("xyz") if i <= j
     }
-    SubElement(inertial, "inertia", {n: _numbers(about[at]) for n, at in entries.items()})
+    SubElement(inertial, "inertia", {n: numbers_text(about[at]) for n, at in entries.items()})
 
 
 def _write_joint(robot: Element, body: Body, parent: str) -> None:
@@ -187,26 +193,26 @@ def _write_joint(robot: Element, body: Body, parent: str) -> None:
     element = SubElement(robot, "joint", name=joint.name or body.name, type=kind)
     SubElement(element, "parent", link=parent)
     SubElement(element, "child", link=body.name)
-    rpy = _roll_pitch_yaw(np.asarray(body.rotation))
-    SubElement(element, "origin", xyz=_numbers(body.position), rpy=_numbers(rpy))
+    rpy = roll_pitch_yaw(np.asarray(body.rotation))
+    SubElement(element, "origin", xyz=numbers_text(body.position), rpy=numbers_text(rpy))
     dofs = joint.dofs()
     if kind in (*_LIMITED, "continuous", "universal"):
-        axis = SubElement(element, "axis", xyz=_numbers(_unit(dofs[0].axis)))
+        axis = SubElement(element, "axis", xyz=numbers_text(_unit(dofs[0].axis)))
         if kind == "helical":
-            axis.set("pitch", _numbers(dofs[0].pitch))
+            axis.set("pitch", numbers_text(dofs[0].pitch))
     if kind == "universal":
-        SubElement(element, "axis2", xyz=_numbers(_unit(dofs[1].axis)))
+        SubElement(element, "axis2", xyz=numbers_text(_unit(dofs[1].axis)))
     if kind == "planar":
-        SubElement(element, "axis", xyz=_numbers(_unit(dofs[2].axis)))
+        SubElement(element, "axis", xyz=numbers_text(_unit(dofs[2].axis)))
     own = {name for name in ROW_FIELDS if _differs(joint, name)}
     if len(dofs) == 1:
         limits = [] if kind == "continuous" else [("lower", "lower"), ("upper", "upper")]
         limits += [("velocity", "max_velocity"), ("effort", "max_effort")]
         values = {given: float(np.asarray(getattr(joint, name)).item()) for given, name in limits}
-        SubElement(element, "limit", {n: _numbers(_finite(v)) for n, v in values.items()})
+        SubElement(element, "limit", {n: numbers_text(_finite(v)) for n, v in values.items()})
         own -= {name for given, name in limits if np.isfinite(values[given])}
         own |= {name for given, name in limits if not np.isfinite(values[given])}
-        rubbing = {name: _numbers(getattr(joint, name)) for name in ("damping", "friction")}
+        rubbing = {name: numbers_text(getattr(joint, name)) for name in ("damping", "friction")}
         SubElement(element, "dynamics", rubbing)
         own -= {"damping", "friction"}
     if joint.mimic is not None:
@@ -214,11 +220,11 @@ def _write_joint(robot: Element, body: Body, parent: str) -> None:
             element,
             "mimic",
             joint=joint.mimic.joint,
-            multiplier=_numbers(joint.mimic.multiplier),
-            offset=_numbers(joint.mimic.offset),
+            multiplier=numbers_text(joint.mimic.multiplier),
+            offset=numbers_text(joint.mimic.offset),
         )
     if own:
-        values = {name: _numbers(getattr(joint, name)) for name in ROW_FIELDS if name in own}
+        values = {name: numbers_text(getattr(joint, name)) for name in ROW_FIELDS if name in own}
         SubElement(element, "difflie", values)
 
 
@@ -235,26 +241,3 @@ def _finite(value: float) -> float:
 def _unit(axis: Any) -> np.ndarray:
     axis = np.asarray(axis, float)
     return axis / np.linalg.norm(axis)
-
-
-def _numbers(values: Any) -> str:
-    """All digits of a number or array."""
-    return " ".join(repr(float(x)) for x in np.ravel(values))
-
-
-def _roll_pitch_yaw(rotation: np.ndarray) -> np.ndarray:
-    """The angles (3,) about the fixed x, y and z axes, in turn, of a rotation vector (3,).
-
-    With the yaw taken first the others are exact to rounding also at a pitch of 90 degrees.
-    """
-    if np.count_nonzero(rotation) < 2:
-        return rotation
-    angle = np.linalg.norm(rotation)
-    x, y, z = rotation / angle
-    hat = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    r = np.eye(3) + np.sin(angle) * hat + 2 * np.sin(angle / 2) ** 2 * hat @ hat
-    yaw = np.arctan2(r[1, 0], r[0, 0])
-    c, s = np.cos(yaw), np.sin(yaw)
-    pitch = np.arctan2(-r[2, 0], c * r[0, 0] + s * r[1, 0])
-    roll = np.arctan2(s * r[0, 2] - c * r[1, 2], c * r[1, 1] - s * r[0, 1])
-    return np.array([roll, pitch, yaw])

@@ -100,7 +100,7 @@ def _helpers(draft: Draft, bodies: list[Body]) -> set[str]:
     springs = {id(spring_of(body, system.couplings)) for body in moved}  # become joints' own
     couplings = tuple(part for part in system.couplings if id(part) not in springs)
     parts = system.frames, couplings, system.actuators, system.constraints, system.sensors
-    meant = set(_words(parts))
+    meant = set(_words((*parts, system.idle_shapes)))
     carried: dict[str | None, list[Body]] = {}
     for body in bodies:
         carried.setdefault(body.parent, []).append(body)

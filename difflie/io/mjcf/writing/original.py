@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element
 import jax
 import numpy as np
 
+from ....forces import ShapeContact
 from ....system import Body, Free, ModelError, Prismatic, Revolute, System
 from ....system.builders import bodies_of
 from ....system.joints import ROW_FIELDS
@@ -104,10 +105,11 @@ def _read(path: Path, original: Path, system: System, bodies: list[Body]) -> Sys
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reading the original file has said all this
         actuators = bool(system.actuators)
+        contacts = any(isinstance(part, ShapeContact) for part in system.couplings)
         try:
-            found = read_mjcf(path, actuators=actuators)
+            found = read_mjcf(path, actuators=actuators, contacts=contacts)
             if found.joint_names != system.joint_names:
-                found = read_mjcf(path, base=base, actuators=actuators)
+                found = read_mjcf(path, base=base, actuators=actuators, contacts=contacts)
         except ModelError as error:
             raise ModelError(f"{original}: {str(error).removeprefix(f'{path}: ')}") from None
     return found.astype(system.dtype)

@@ -13,6 +13,7 @@ from ....forces import (
     JointTendon,
     PointForce,
     Rope,
+    ShapeContact,
     SpatialTendon,
     Spring,
     SpringDamper,
@@ -39,6 +40,7 @@ def write_couplings(draft: Draft, bodies: list[Body]) -> None:
     boxes = [part for part in parts if isinstance(part, BoxInFluid)]
     if boxes and _write_medium(draft, boxes, bodies):
         done |= {id(box) for box in boxes}
+    done |= {id(part) for part in parts if isinstance(part, ShapeContact)}  # with the shapes
     for part in parts:
         if id(part) not in done and not _write(draft, part, bodies):
             draft.faults.append(f"the coupling {part}")

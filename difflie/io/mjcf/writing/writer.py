@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from ....forces import ShapeContact
 from ....system import Body, Fixed, ModelError, System
 from ....system.builders import bodies_of
 from ....system.shown import some
@@ -24,6 +25,7 @@ from .keys import write_keys
 from .original import with_numbers
 from .passive import write_couplings
 from .sensors import write_sensors
+from .shapes import write_shapes
 
 _MOST = 4
 _FRICTION_VELOCITY = 1e-2
@@ -80,6 +82,7 @@ def _described(system: System, bodies: list[Body]) -> tuple[str, list[str]]:
     joints = write_bodies(draft, bodies)
     for name, frame in system.frames.items():
         draft.named_site(name, frame)
+    write_shapes(draft)
     write_couplings(draft, bodies)
     write_actuators(draft)
     unlimited = write_efforts(draft, bodies, joints)
@@ -112,6 +115,8 @@ def _remarks(
             f"not written, as not modelled: {some(list(system.not_modelled), _MOST)}; give the "
             "MJCF file it was read from as `original` to keep these, and its shapes"
         )
+    if any(isinstance(part, ShapeContact) for part in system.couplings):
+        yield "contacts have MuJoCo's stiffness and damping in other programs"
     fixed = [
         body.joint.name
         for body in bodies

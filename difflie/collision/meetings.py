@@ -1,0 +1,67 @@
+"""Where pairs of shapes meet: their contact points, those of the same kinds together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups import so3
+from ..groups.components import Matrix, Vector
+from ..spatial import Transform
+from .distances.table import contact_points
+from .distances.witness import Witness
+from .pairs import Pair
+from .shapes import Shape
+
+
+class Meetings(NamedTuple):
+    """The contact points of m pairs whose shapes are of the same two kinds.
+
+    index: the numbers (m,) of the pairs; first, second: the numbers (m,) of their shapes; points:
+    components (m, k), in world coordinates.
+    """
+
+    index: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    points: Witness
+
+
+def rotations(shapes: Sequence[Shape]) -> Matrix:
+    """The rotations (n,) of the frames of shapes in those of their bodies."""
+    turns = [so3.exp_components(Vector.from_array(s.frame.rotation)) for s in shapes]
+    return jax.tree.map(lambda *a: jnp.stack(a), *turns)
+
+
+def meetings(
+    shapes: Mapping[str, Any], pairs: Sequence[Pair], poses: Transform
+) -> Iterator[Meetings]:
+    """The contact points of pairs of shapes, for each two kinds.
+
+    poses (n,): of the frames of the shapes in the world, in the order of their names. Pairs of the
+    same kinds are one loop, so that the length of a program does not grow with their number.
+    """
+    order = sorted(shapes)
+    groups: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    for k, pair in enumerate(pairs):
+        groups.setdefault(tuple(_form(shapes[name]) for name in pair), []).append(k)
+    for (one, other), members in groups.items():
+        index = np.array(members)
+        given, places = [], []
+        for side in (0, 1):
+            names = [pairs[k][side] for k in members]
+            places.append(np.array([order.index(name) for name in names]))
+            at = jax.tree.map(lambda a, who=places[-1]: a[who], poses)
+            numbers = [shapes[name].numbers for name in names]
+            given += [at, jax.tree.map(lambda *a: jnp.stack(a), *numbers)]
+        points = jax.vmap(contact_points(one[0], other[0]))(*given)
+        yield Meetings(index, places[0], places[1], points)
+
+
+def _form(shape: Shape) -> tuple[str, int]:
+    """The kind of a shape, and how many vertices it has; 0 for most."""
+    return shape.kind, len(getattr(shape, "vertices", ()))

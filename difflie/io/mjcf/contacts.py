@@ -1,0 +1,150 @@
+"""The contacts of a MuJoCo model: which geoms touch, and the numbers of compliant contacts.
+
+MuJoCo's contacts are soft constraints. With the impedance d, the reference k and b of solref and
+solimp, and the mass m = 1 / (w1 + w2) from the inverse weights of the bodies at the model's initial
+pose, a contact at rest carries k d m / (1 - d) per m; this is the stiffness here. d is that of a
+deep contact. Its damping is b d m / (1 - d), here a dissipation that has this damping under the
+weight m g, at most critical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...collision.pairs import Pair
+from .shapes import OFF, geom_names
+
+_GRAVITY = 9.81
+_LEAST = 1e-15
+
+
+class Contacts(NamedTuple):
+    """Pairs of shapes by name, and the numbers (m,) of each, as `with_contacts` takes them."""
+
+    pairs: list[Pair]
+    numbers: dict[str, list[float]]
+
+
+class _Law(NamedTuple):
+    """The numbers of one contact, as MuJoCo combines them."""
+
+    solref: np.ndarray
+    solimp: np.ndarray
+    friction: np.ndarray
+    dim: int
+    margin: float
+
+
+def geom_contacts(
+    model: Any, bodies: Sequence[str], shapes: Container[str], disabled: set[str], adds: bool
+) -> Contacts:
+    """The pairs of the shapes that touch in MuJoCo: those of the masks, and explicit ones.
+
+    bodies: the model's but the world; shapes: names of the geoms that are shapes; disabled: the
+    option flags that are off. adds: whether margins of two geoms add up, as in MuJoCo 4; before, it
+    is the larger one less the larger gap.
+    """
+    parents = "filterparent" not in disabled
+    names = geom_names(model, bodies)
+    explicit = {
+        frozenset((int(model.pair_geom1[p]), int(model.pair_geom2[p]))): p
+        for p in range(model.npair)
+    }
+    found, laws = [], []
+    for a in range(model.ngeom):
+        for b in range(a + 1, model.ngeom):
+            if names[a] not in shapes or names[b] not in shapes or disabled & OFF:
+                continue
+            pair = explicit.get(frozenset((a, b)))
+            if pair is None and not _collide(model, a, b, parents):
+                continue
+            law = _combined(model, a, b, adds) if pair is None else _given(model, pair, adds)
+            found.append((names[a], names[b]))
+            laws.append(_numbers(model, a, b, law))
+    keys = "stiffness", "dissipation", "friction", "spinning", "rolling", "margin"
+    columns = zip(*laws, strict=True) if laws else [()] * len(keys)
+    return Contacts(found, {key: list(c) for key, c in zip(keys, columns, strict=True)})
+
+
+def _collide(model: Any, a: int, b: int, parents: bool) -> bool:
+    """Whether two geoms touch by their masks, and their bodies are not excluded or joined.
+
+    parents: whether a body does not touch the one that it is joined to.
+    """
+    types, masks = model.geom_contype, model.geom_conaffinity
+    if not (types[a] & masks[b]) | (types[b] & masks[a]):
+        return False
+    one, other = int(model.geom_bodyid[a]), int(model.geom_bodyid[b])
+    low, high = min(one, other), max(one, other)
+    if (low << 16) + high in model.exclude_signature:
+        return False
+    weld = model.body_weldid
+    first, second = int(weld[one]), int(weld[other])
+    if first == second:
+        return False
+    if not first or not second or not parents:
+        return True
+    above = (int(weld[model.body_parentid[x]]) for x in (first, second))
+    return next(above) != second and next(above) != first
+
+
+def _combined(model: Any, a: int, b: int, adds: bool) -> _Law:
+    """The law of two geoms: that of the one of higher priority, else their mixture."""
+    p, q = model.geom_priority[[a, b]]
+    dim = max(model.geom_condim[[a, b]])
+    margins, gaps = model.geom_margin[[a, b]], model.geom_gap[[a, b]]
+    margin = float(margins.sum() if adds else margins.max() - gaps.max())
+    if p != q:
+        g = a if p > q else b
+        return _Law(
+            model.geom_solref[g],
+            model.geom_solimp[g],
+            model.geom_friction[g],
+            int(model.geom_condim[g]),
+            margin,
+        )
+    mixes = np.asarray(model.geom_solmix[[a, b]], float)
+    small = mixes < _LEAST
+    share = 0.5 if small.all() else 0.0 if small[0] else 1.0 if small[1] else mixes[0] / mixes.sum()
+    refs, imps = model.geom_solref[[a, b]], model.geom_solimp[[a, b]]
+    mixed = share * refs[0] + (1 - share) * refs[1]
+    solref = mixed if (refs[:, 0] > 0).all() else np.minimum(refs[0], refs[1])
+    friction = np.maximum(model.geom_friction[a], model.geom_friction[b])
+    return _Law(solref, share * imps[0] + (1 - share) * imps[1], friction, int(dim), margin)
+
+
+def _given(model: Any, pair: int, adds: bool) -> _Law:
+    """The law of an explicit pair."""
+    margin = model.pair_margin[pair] - (0 if adds else model.pair_gap[pair])
+    friction = model.pair_friction[pair][[0, 2, 3]]
+    dim = int(model.pair_dim[pair])
+    return _Law(model.pair_solref[pair], model.pair_solimp[pair], friction, dim, float(margin))
+
+
+def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:
+    """Stiffness, dissipation, friction, spinning, rolling and margin of a contact."""
+    weights = model.body_invweight0[model.geom_bodyid[[a, b]], 0]
+    mass = 1 / max(float(weights.sum()), _LEAST)
+    impedance = float(np.clip(law.solimp[1], 1e-4, 0.9999))
+    first, second = map(float, law.solref)
+    if first > 0:
+        time = max(first, 2 * model.opt.timestep)
+        k = 1 / (impedance * time * second) ** 2
+        c = 2 / (impedance * time)
+    else:
+        k, c = -first / impedance**2, -second / impedance
+    share = impedance / (1 - impedance)
+    stiffness = k * share * mass
+    damping = min(c * share, 2 * np.sqrt(k * share))
+    slide, spin, roll = map(float, law.friction)
+    return (
+        stiffness,
+        float(damping / _GRAVITY),
+        slide if law.dim > 1 else 0.0,
+        spin if law.dim > 3 else 0.0,
+        roll if law.dim > 4 else 0.0,
+        law.margin,
+    )

@@ -1,0 +1,105 @@
+"""The geoms of a MuJoCo model that may touch, as shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Plane, Shape, Sphere
+from ...collision.hulls import fewer_corners
+from ...system.frame import Frame
+from ..robot_files import distinct, of_quaternion
+from .stand_ins import stands_in
+
+# The flags without which nothing touches.
+OFF = {"contact", "constraint"}
+
+
+def geom_names(model: Any, bodies: Sequence[str]) -> list[str]:
+    """The names of a MuJoCo model's geoms, "BODY/geomN" where they have none.
+
+    bodies: its bodies but the world. N counts the geoms of a body from 0.
+    """
+    given = [model.geom(g).name for g in range(model.ngeom)]
+    taken, names = set(given), []
+    for g, name in enumerate(given):
+        if not name:
+            b = int(model.geom_bodyid[g])
+            owner = bodies[b - 1] if b else "world"
+            name = distinct(f"{owner}/geom{g - int(model.body_geomadr[b])}", taken)
+            taken.add(name)
+        names.append(name)
+    return names
+
+
+def touching_geoms(model: Any, disabled: set[str]) -> NDArray[np.intp]:
+    """The numbers of the geoms that may touch others: by their masks, or by an explicit pair.
+
+    disabled: the option flags that are off, such as "contact".
+    """
+    masks = (model.geom_contype | model.geom_conaffinity) != 0
+    pairs = [] if disabled & OFF else [*model.pair_geom1, *model.pair_geom2]
+    paired = np.isin(np.arange(model.ngeom), pairs)
+    real = [not stands_in(model, g) for g in range(model.ngeom)]
+    return np.flatnonzero((masks | paired) & np.array(real, bool))
+
+
+def unread_shapes(model: Any, disabled: set[str]) -> list[int]:
+    """The geoms that may touch others, and are no shape here: height fields and the like."""
+    return [int(g) for g in touching_geoms(model, disabled) if _corners(model, g) is None]
+
+
+def geom_shapes(model: Any, bodies: Sequence[str], disabled: set[str]) -> dict[str, Shape]:
+    """The shapes of the geoms that may touch, by name; bodies: those of the model but the world."""
+    return dict(_shapes(model, bodies, disabled))
+
+
+def _shapes(model: Any, bodies: Sequence[str], disabled: set[str]) -> Iterator[tuple[str, Shape]]:
+    names = geom_names(model, bodies)
+    for g in touching_geoms(model, disabled):
+        corners = _corners(model, g)
+        if corners is None:
+            continue
+        b = int(model.geom_bodyid[g])
+        turn = of_quaternion(model.geom_quat[g])
+        frame = Frame(bodies[b - 1] if b else None, model.geom_pos[g], turn)
+        size, kind = model.geom_size[g], _kind(model, g)
+        if kind == "plane":
+            shape: Shape = Plane(frame)
+        elif kind == "sphere":
+            shape = Sphere(frame, size[0])
+        elif kind == "capsule":
+            shape = Capsule(frame, size[0], size[1])
+        elif kind == "cylinder":
+            shape = Cylinder(frame, size[0], size[1])
+        elif kind == "box":
+            shape = Box(frame, size)
+        elif kind == "ellipsoid":
+            shape = Ellipsoid(frame, size)
+        else:
+            shape = ConvexHull(frame, fewer_corners(corners))
+        yield names[g], shape
+
+
+_KINDS = "plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf"
+
+
+def _kind(model: Any, g: int) -> str:
+    return _KINDS[model.geom_type[g]]
+
+
+def _corners(model: Any, g: int) -> NDArray | None:
+    """The corners (n, 3) of a hull, as MuJoCo finds them; (0, 3) of another shape, None of none."""
+    kind = _kind(model, g)
+    if kind not in ("mesh", "hfield", "sdf"):
+        return np.zeros((0, 3))
+    m = int(model.geom_dataid[g])
+    if kind != "mesh" or m < 0 or model.mesh_graphadr[m] < 0:
+        return None
+    graph = model.mesh_graph[model.mesh_graphadr[m] :]
+    count = int(graph[0])
+    corners = graph[2 + count : 2 + 2 * count] + model.mesh_vertadr[m]
+    return np.array(model.mesh_vert[corners], float)

@@ -1,0 +1,76 @@
+"""Shapes of a system as geoms of a MuJoCo file, and those in contact as its pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree.ElementTree import SubElement
+
+import numpy as np
+
+from ....collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Plane, Sphere
+from ....forces import ShapeContact
+from .draft import Draft, numbers, put
+
+_KINDS: dict[type, str] = {
+    Sphere: "sphere",
+    Capsule: "capsule",
+    Cylinder: "cylinder",
+    Box: "box",
+    Ellipsoid: "ellipsoid",
+    Plane: "plane",
+    ConvexHull: "mesh",
+}
+
+
+def write_shapes(draft: Draft) -> None:
+    """Writes the shapes of the system; adds those of classes of one's own to the faults.
+
+    Shapes that are in no contact may touch all others in MuJoCo, as in the file they came from;
+    those in contact touch in their pairs only.
+    """
+    names = {}
+    idle = draft.system.idle_shapes
+    for name, shape in draft.system.shapes.items():
+        if type(shape) not in _KINDS:
+            draft.faults.append(f"the shape {name!r} ({type(shape).__name__})")
+            continue
+        names[name] = draft.unique("geom", name)
+        geom = SubElement(draft.bodies[shape.frame.body], "geom", name=names[name], mass="0")
+        put(geom, shape.frame.position, shape.frame.rotation)
+        geom.set("type", _KINDS[type(shape)])
+        if name not in idle:
+            geom.set("contype", "0")
+            geom.set("conaffinity", "0")
+        if isinstance(shape, ConvexHull):
+            mesh = SubElement(draft.section("asset"), "mesh", name=names[name])
+            mesh.set("vertex", numbers(shape.vertices))
+            geom.set("mesh", names[name])
+        else:
+            geom.set("size", numbers(_size(shape)))
+    for contact in draft.system.couplings:
+        if isinstance(contact, ShapeContact):
+            _write_pairs(draft, contact, names)
+
+
+def _size(shape: Any) -> np.ndarray:
+    if isinstance(shape, Plane):
+        return np.array([0.0, 0.0, 1.0])  # without end
+    if isinstance(shape, Box):
+        return np.asarray(shape.half_sizes)
+    if isinstance(shape, Ellipsoid):
+        return np.asarray(shape.radii)
+    return np.array([float(number) for number in shape.numbers])  # radius, and half the length
+
+
+def _write_pairs(draft: Draft, contact: ShapeContact, names: dict[str, str]) -> None:
+    for k, (first, second) in enumerate(contact.pairs):
+        if first not in names or second not in names:
+            continue
+        pair = SubElement(draft.section("contact"), "pair", geom1=names[first], geom2=names[second])
+        slide, spin, roll = (
+            float(a[k]) for a in (contact.friction, contact.spinning, contact.rolling)
+        )
+        pair.set("condim", "6" if roll else "4" if spin else "3" if slide else "1")
+        pair.set("friction", numbers([slide, slide, spin, roll, roll]))
+        if float(contact.margin[k]):
+            pair.set("margin", numbers(contact.margin[k]))
