@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,16 +19,23 @@ from .shapes import Shape
 
 
 class Meetings(NamedTuple):
-    """The contact points of m pairs whose shapes are of the same two kinds.
+    """m pairs whose shapes are of the same two kinds.
 
-    index: the numbers (m,) of the pairs; first, second: the numbers (m,) of their shapes; points:
-    components (m, k), in world coordinates.
+    index: the numbers (m,) of the pairs; first, second: the numbers (m,) of their shapes. meet: the
+    contact points (k,) of one of them, in world coordinates, from the poses and the sizes of its
+    shapes; given: these (m, ...), of all.
     """
 
     index: np.ndarray
     first: np.ndarray
     second: np.ndarray
-    points: Witness
+    meet: Callable[..., Witness]
+    given: tuple[Any, ...]
+
+    @property
+    def points(self) -> Witness:
+        """The contact points, components (m, k)."""
+        return jax.vmap(self.meet)(*self.given)
 
 
 def rotations(shapes: Sequence[Shape]) -> Matrix:
@@ -40,17 +47,15 @@ def rotations(shapes: Sequence[Shape]) -> Matrix:
 def meetings(
     shapes: Mapping[str, Any], pairs: Sequence[Pair], poses: Transform
 ) -> Iterator[Meetings]:
-    """The contact points of pairs of shapes, for each two kinds.
+    """The pairs of shapes, those of the same two kinds together.
 
-    poses (n,): of the frames of the shapes in the world, in the order of their names. Pairs of the
-    same kinds are one loop, so that the length of a program does not grow with their number.
+    poses (n,): of the frames of the shapes in the world, in the order of their names.
     """
     order = sorted(shapes)
     groups: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for k, pair in enumerate(pairs):
         groups.setdefault(tuple(_form(shapes[name]) for name in pair), []).append(k)
     for (one, other), members in groups.items():
-        index = np.array(members)
         given, places = [], []
         for side in (0, 1):
             names = [pairs[k][side] for k in members]
@@ -58,8 +63,8 @@ def meetings(
             at = jax.tree.map(lambda a, who=places[-1]: a[who], poses)
             numbers = [shapes[name].numbers for name in names]
             given += [at, jax.tree.map(lambda *a: jnp.stack(a), *numbers)]
-        points = jax.vmap(contact_points(one[0], other[0]))(*given)
-        yield Meetings(index, places[0], places[1], points)
+        meet = contact_points(one[0], other[0])
+        yield Meetings(np.array(members), places[0], places[1], meet, tuple(given))
 
 
 def _form(shape: Shape) -> tuple[str, int]:

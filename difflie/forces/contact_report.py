@@ -54,8 +54,8 @@ def contact_numbers(
     contact = contact_of(tree.system)
     ((frames, twists),) = point_motions(tree, [contact.path], q, v)
     rows, numbers = [], []
-    for touch in contact.touches(frames, twists):
-        gap, pressure = touch.meeting.points.gap, touch.pressure
+    for index, touch in contact.touches(frames, twists):
+        gap, pressure = touch.points.gap, touch.pressure
         total = jnp.sum(pressure, axis=1)
         first = jnp.arange(pressure.shape[1]) == 0
         touches = (total > 0)[:, None]
@@ -68,6 +68,6 @@ def contact_numbers(
         slip = root(touch.slip.square())
         slips = jnp.sum(slip * share, axis=1)
         rows.append((jnp.min(gap, axis=1), total, force, mean(touch.place), slips))
-        numbers.append(touch.meeting.index)
+        numbers.append(index)
     order = np.argsort(np.concatenate(numbers))
     return tuple(jnp.concatenate(each)[order] for each in zip(*rows, strict=True))

@@ -11,7 +11,7 @@ the friction against spinning and against rolling, with arms mu_s and mu_r in m.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..collision.distances.witness import Witness
 from ..collision.meetings import Meetings, meetings, rotations
 from ..collision.pairs import Pair
 from ..collision.shapes import Shape
@@ -34,16 +35,28 @@ from .contacts import resistance
 from .coupling import Coupling
 from .path import Path
 
+# The numbers that each pair has of its own.
+OF_PAIRS = "stiffness", "dissipation", "friction", "spinning", "rolling", "margin"
+
+
+class Ends(NamedTuple):
+    """The origins of the frames of two shapes in the world, and their twists there."""
+
+    first: Vector
+    second: Vector
+    first_twist: Motion
+    second_twist: Motion
+
 
 class Touch(NamedTuple):
-    """What acts at the points (m, k) where m pairs of the same kinds meet.
+    """What acts at the contact points (k,) of a pair.
 
     place: where it acts; slip: the velocity of the second shape against the first there, across
     the normal, in m/s; pressure: the normal force in N; force: that on the second shape, with
     friction, in N; moment: that on the second shape, in N m; all in world coordinates.
     """
 
-    meeting: Meetings
+    points: Witness
     place: Vector
     slip: Vector
     pressure: jax.Array
@@ -104,80 +117,91 @@ class ShapeContact(Compliance, Coupling):
 
     def problems(self) -> list[str]:
         m = len(self.pairs)
-        for name in ("stiffness", "dissipation", "friction", "spinning", "rolling", "margin"):
+        for name in OF_PAIRS:
             if jnp.shape(getattr(self, name)) != (m,):
                 return [f"{name} has shape {jnp.shape(getattr(self, name))}, needed is {(m,)}"]
         faults = [f"{n}: {text}" for n, s in self.geometry.items() for text in s.problems()]
         return faults or super().problems()
 
-    def touches(self, frames: Transform, twists: Motion) -> Iterator[Touch]:
-        """The contact points, a `Touch` for each two kinds of shapes; arguments of `wrenches`."""
-        for meeting in self.meetings(frames):
-            _, first, second, points = meeting
-            law = self._law(meeting.index)
+    def touches(self, frames: Transform, twists: Motion) -> Iterator[tuple[np.ndarray, Touch]]:
+        """The numbers (m,) of pairs of the same kinds, and what acts on them (m, k).
+
+        frames, twists: as of `wrenches`.
+        """
+        for pairs in self.meetings(frames):
+            yield pairs.index, jax.vmap(self._touch(pairs))(*self._rows(pairs, frames, twists))
+
+    def meetings(self, frames: Transform) -> Iterator[Meetings]:
+        """The pairs by their kinds, at frames (n,) as of `wrenches`."""
+        shapes = [self.geometry[name] for name in sorted(self.geometry)]
+        poses = Transform(frames.rotation @ rotations(shapes), frames.translation)
+        return meetings(self.geometry, self.pairs, poses)
+
+    def _rows(self, pairs: Meetings, frames: Transform, twists: Motion) -> tuple[Any, ...]:
+        """What `_touch` takes, (m, ...) each."""
+        numbers = {name: getattr(self, name)[pairs.index] for name in OF_PAIRS}
+        sides = pairs.first, pairs.second
+        ends = [
+            jax.tree.map(lambda a, who=who: a[who], values)
+            for values in (frames.translation, twists)
+            for who in sides
+        ]
+        return numbers, pairs.given, Ends(*ends)
+
+    def _touch(self, pairs: Meetings) -> Callable[..., Touch]:
+        """What acts at the contact points of one pair: a function of a row of `_rows`."""
+
+        def touch(numbers: dict[str, Any], given: tuple[Any, ...], ends: Ends) -> Touch:
+            law, points = replace(self, **numbers), pairs.meet(*given)
+            points = replace(points, gap=points.gap - law.margin)
             place = (points.first + points.second) * 0.5
-            one, other = (_moving(frames, twists, who, place) for who in (first, second))
-            relative, spin = other.linear - one.linear, other.angular - one.angular
-            normal = points.normal
+            one, other = ends.first_twist, ends.second_twist
+            relative = (other.linear + other.angular.cross(place - ends.second)) - (
+                one.linear + one.angular.cross(place - ends.first)
+            )
+            spin, normal = other.angular - one.angular, points.normal
             rate = normal.dot(relative)
             pressure = jnp.where(points.valid, law.pressure(points.gap, rate), 0)
             slip = relative - normal * rate
-            force = normal * pressure + resistance(
-                slip, law.friction * pressure, self.slip_velocity
-            )
+            rubbing = resistance(slip, law.friction * pressure, law.slip_velocity)
             about = normal * normal.dot(spin)
-            moment = resistance(about, law.spinning * pressure, self.spin_velocity) + resistance(
-                spin - about, law.rolling * pressure, self.spin_velocity
+            moment = resistance(about, law.spinning * pressure, law.spin_velocity) + resistance(
+                spin - about, law.rolling * pressure, law.spin_velocity
             )
-            yield Touch(meeting, place, slip, pressure, force, moment)
+            return Touch(points, place, slip, pressure, normal * pressure + rubbing, moment)
 
-    def meetings(self, frames: Transform) -> Iterator[Meetings]:
-        """The contact points at frames (n,) as of `wrenches`; gaps are less by the margin."""
-        shapes = [self.geometry[name] for name in sorted(self.geometry)]
-        poses = Transform(frames.rotation @ rotations(shapes), frames.translation)
-        for found in meetings(self.geometry, self.pairs, poses):
-            points = found.points
-            gap = points.gap - self.margin[found.index][:, None]
-            yield found._replace(points=replace(points, gap=gap))
-
-    def _law(self, index: np.ndarray) -> ShapeContact:
-        """The law with the numbers (m, 1) of some pairs."""
-        names = "stiffness", "dissipation", "friction", "spinning", "rolling"
-        return replace(self, **{name: getattr(self, name)[index][:, None] for name in names})
+        return touch
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
         total = jax.tree.map(jnp.zeros_like, Force(frames.translation, frames.translation))
-        n = len(self.geometry)
-        for touch in self.touches(frames, twists):
-            for who, sign in ((touch.meeting.first, -1.0), (touch.meeting.second, 1.0)):
-                force = touch.force * sign
-                arm = touch.place - _of(frames.translation, who)
-                moment = arm.cross(force) + touch.moment * sign
-                wrench = Force(moment, force)
-                sums = jax.tree.map(
-                    lambda a, who=who: jax.ops.segment_sum(jnp.sum(a, axis=1), who, n), wrench
-                )
-                total = total + sums
+        for pairs in self.meetings(frames):
+            touch = self._touch(pairs)
+            ends = [who[:, None] == np.arange(len(self.geometry)) for who in pairs[1:3]]
+
+            # A loop that carries all that it makes, so that programs need not write it out.
+            def add(total: Force, row: Any, touch: Any = touch) -> tuple[Force, None]:
+                given, masks = row
+                found = touch(*given)
+                for on, origin, sign in zip(masks, given[2][:2], (-1.0, 1.0), strict=True):
+                    force = found.force * sign
+                    moment = (found.place - origin).cross(force) + found.moment * sign
+                    wrench = jax.tree.map(jnp.sum, Force(moment, force))
+                    total = jax.tree.map(lambda a, b, on=on: a + jnp.where(on, b, 0), total, wrench)
+                return total, None
+
+            rows = self._rows(pairs, frames, twists), tuple(map(jnp.asarray, ends))
+            total, _ = jax.lax.scan(add, total, rows)
         return total
 
     def energy(self, frames: Transform) -> Float[Array, ""]:
         """The energy () in J that the contacts store, with the shapes at these frames (n,)."""
         stored = jnp.zeros((), frames.translation.x.dtype)
-        for meeting in self.meetings(frames):
-            each = self._law(meeting.index).potential(meeting.points.gap)
-            stored = stored + jnp.sum(jnp.where(meeting.points.valid, each, 0))
+        for pairs in self.meetings(frames):
+            points, at = pairs.points, pairs.index
+            law = replace(self, stiffness=self.stiffness[at][:, None])
+            each = law.potential(points.gap - self.margin[at][:, None])
+            stored = stored + jnp.sum(jnp.where(points.valid, each, 0))
         return stored
 
     def __str__(self) -> str:
         return f"{type(self).__name__} of {len(self.pairs)} pairs of {len(self.geometry)} shapes"
-
-
-def _of(values: Any, who: np.ndarray) -> Any:
-    """The values (m, 1) of some shapes."""
-    return jax.tree.map(lambda a: a[who][:, None], values)
-
-
-def _moving(frames: Transform, twists: Motion, who: np.ndarray, place: Vector) -> Motion:
-    """The angular velocities (m, 1) of some shapes, and their velocities at points (m, k)."""
-    twist, origin = _of((twists, frames.translation), who)
-    return Motion(twist.angular, twist.linear + twist.angular.cross(place - origin))

@@ -17,7 +17,7 @@ from ..system.system import System
 from ..system.topology import WORLD
 from ..system.validation import ModelError
 from .attach import attach
-from .shape_contact import ShapeContact
+from .shape_contact import OF_PAIRS, ShapeContact
 
 # How far the lighter of two machines sinks in under its weight, on one contact point, in m.
 _DEPTH = 1e-3
@@ -29,7 +29,6 @@ DEFAULTS: dict[str, Any] = {
     "rolling": 0.0,
     "margin": 0.0,
 }
-_NUMBERS = tuple(DEFAULTS)
 
 
 def touching(
@@ -68,7 +67,7 @@ def touching(
     """
     pairs = matching_pairs(system, first, second, without)
     given = (stiffness, dissipation, friction, spinning, rolling, margin)
-    return with_contacts(system, pairs, dict(zip(_NUMBERS, given, strict=True)), **common)
+    return with_contacts(system, pairs, dict(zip(OF_PAIRS, given, strict=True)), **common)
 
 
 def touching_apart(system: System) -> System:
@@ -96,12 +95,12 @@ def with_contacts(
         stiffness = jnp.stack([_supporting(system, pair) for pair in pairs])
         numbers = {**numbers, "stiffness": stiffness}
     there = [c for c in system.couplings if isinstance(c, ShapeContact)]
-    own = {name: _each(name, numbers[name], len(pairs)) for name in _NUMBERS}
+    own = {name: _each(name, numbers[name], len(pairs)) for name in OF_PAIRS}
     shapes, old = system.shapes, there[0] if there else None
     if old is not None:
         new = {frozenset(pair) for pair in pairs}
         kept = np.array([k for k, p in enumerate(old.pairs) if frozenset(p) not in new], int)
-        own = {n: jnp.concatenate((getattr(old, n)[kept], own[n])) for n in _NUMBERS}
+        own = {n: jnp.concatenate((getattr(old, n)[kept], own[n])) for n in OF_PAIRS}
         pairs = [*(old.pairs[k] for k in kept), *pairs]
         same = {n: getattr(old, n) for n in ("exponent", "slip_velocity", "spin_velocity")}
         common = {**same, "smoothing": old.smoothing, **common}

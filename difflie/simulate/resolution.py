@@ -108,6 +108,22 @@ def resolution(
     )
 
 
+def worse(of: Resolution) -> Resolution:
+    """The larger numbers of two states (2,), each with its dof."""
+    first, second = (jax.tree.map(lambda a, k=k: a[k], of) for k in (0, 1))
+    rubs, swings = second.damping > first.damping, second.stiffness > first.stiffness
+    return eqx.tree_at(
+        lambda r: (r.damping, r.damped, r.stiffness, r.stiff),
+        first,
+        (
+            jnp.where(rubs, second.damping, first.damping),
+            jnp.where(rubs, second.damped, first.damped),
+            jnp.where(swings, second.stiffness, first.stiffness),
+            jnp.where(swings, second.stiff, first.stiff),
+        ),
+    )
+
+
 def _mobility(tree: Tree, q: jax.Array) -> jax.Array:
     """M^-1 (nv, nv), of what the constraints leave free."""
     M, kept = crba(tree, q), bilateral(tree)

@@ -20,6 +20,7 @@ from ..forces.actuators.acting import (
     remember,
     torques,
 )
+from ..forces.compliance import Compliance
 from ..forces.passive import passive
 from ..formulations import Formulation, Inputs, constant
 from ..integrators.method import chosen
@@ -30,7 +31,7 @@ from ..system.user_functions import called
 from ..system.validation import real_values
 from .events import Event, come
 from .inputs import Held, Sampled, inputs_at
-from .resolution import Resolution, resolution
+from .resolution import Resolution, resolution, worse
 from .step_status import StepStatus
 
 
@@ -118,13 +119,20 @@ class TimeSteps(NamedTuple):
             reduced = {name: r.begin(t0, values[name]) for name, r in self.reductions.items()}
         return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command, held, reduced)
 
-    def resolution(self, q0: jax.Array, u: jax.Array | None) -> Resolution:
-        """What the steps resolve at the start, under the command u (nu,) there, None for none."""
+    def resolution(self, q0: jax.Array, q1: jax.Array, u: jax.Array | None) -> Resolution:
+        """What the steps resolve at the start q0 (nq,), under the command u (nu,); None for none.
+
+        Of a machine with contacts and stops, which carry nothing before they are closed, at the end
+        q1 (nq,) as well, whichever is worse.
+        """
         tree, inputs = self.tree, Inputs(None if u is None else constant(jax.lax.stop_gradient(u)))
         force = partial(passive, tree)
         if self.sampled is None and not remember(tree.system):
             force = lambda q, v: inputs.acting(tree, 0.0, q, v)[0]  # noqa: E731
-        return resolution(tree, q0, force, self.dt, self.formulation.method)
+        looked = partial(resolution, tree, force=force, dt=self.dt, method=self.formulation.method)
+        if not any(isinstance(part, Compliance) for part in tree.system.couplings):
+            return looked(q0)
+        return worse(jax.vmap(looked)(jnp.stack((q0, q1))))
 
     def inputs_over_step(
         self, k: jax.Array, row: Any, inner: Any, held: Held | None
