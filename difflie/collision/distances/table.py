@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...spatial import Transform
-from . import boxes, planes, spheres_and_capsules
+from . import boxes, cylinders, planes, spheres_and_capsules, support
 from .witness import Witness, swapped
 
 ContactPoints = Callable[[Transform, Any, Transform, Any], Witness]
@@ -26,6 +26,7 @@ PAIRS: dict[tuple[str, str], ContactPoints] = {
     ("sphere", "box"): boxes.sphere_box,
     ("capsule", "box"): boxes.capsule_box,
     ("box", "box"): boxes.box_box,
+    ("sphere", "cylinder"): cylinders.sphere_cylinder,
 }
 
 
@@ -56,6 +57,8 @@ def contact_points(kind_a: str, kind_b: str) -> ContactPoints:
     pair = kind_a, kind_b
     if pair in PAIRS:
         return PAIRS[pair]
+    if (kind_b, kind_a) not in PAIRS:
+        return support.contact_point(kind_a, kind_b)
     mirrored = PAIRS[kind_b, kind_a]
 
     def swap(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
