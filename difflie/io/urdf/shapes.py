@@ -47,6 +47,7 @@ def _shapes(collision: Element, body: str | None, folder: Path, meshes: bool) ->
     frame = Frame(body, position, matrix_of(rotation))
     for geometry in collision.all("geometry"):
         for element in geometry.children:
+            geometry.all(element.tag)  # it is read
             if element.tag == "sphere":
                 yield Sphere(frame, _size(element, "radius"))
             elif element.tag == "box":

@@ -1,0 +1,222 @@
+"""Shapes and contacts of MJCF, URDF and TOML files, against MuJoCo, and written again."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+from difflie.io import meshes
+from difflie.io.config import read_config
+from difflie.io.loading import load_system
+from difflie.io.toml import ConfigError
+
+mujoco = pytest.importorskip("mujoco")
+trimesh = pytest.importorskip("trimesh")
+
+
+def quietly(call, *args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call(*args, **options)
+
+
+HEAP = """<mujoco><option cone="elliptic"/>
+  <asset><mesh name="wedge" vertex="0 0 0 .3 0 0 0 .3 0 0 0 .3"/></asset>
+  <default><geom margin="0.01" friction="0.7 0.02 0.003"/></default>
+  <worldbody>
+    <geom name="floor" type="plane" size="1 1 1" pos="0 0 0.1" condim="1"/>
+    <body name="a"><freejoint/>
+      <geom name="ball" size="0.3" friction="0.9 0.01 0.001" condim="6"/>
+      <geom name="rod" type="capsule" size="0.1 0.3" solmix="0"/>
+      <geom name="seen" type="box" size="1 1 1" contype="0" conaffinity="0"/>
+      <body name="b"><joint name="j"/>
+        <geom name="brick" type="box" size="0.2 0.3 0.1" priority="1" friction="0.2" condim="4"/>
+        <body name="c"><joint axis="1 0 0"/>
+          <geom type="mesh" mesh="wedge" contype="2"/>
+          <geom name="can" type="cylinder" size="0.1 0.2" conaffinity="2" contype="0"/>
+          <body name="welded"><geom name="egg" type="ellipsoid" size="0.1 0.2 0.3"/></body>
+        </body>
+      </body>
+    </body>
+    <body name="d"><freejoint/>
+      <geom name="other" size="0.2" solref="-3000 -50"/>
+    </body>
+    <body name="e"><freejoint/><geom name="apart" size="0.2"/></body>
+  </worldbody>
+  <contact>
+    <exclude body1="e" body2="d"/>
+    <pair geom1="ball" geom2="brick" friction="0.4 0.4 0.05 0.06 0.06" condim="6" margin="0.02"/>
+  </contact>
+</mujoco>"""
+
+
+def test_the_pairs_are_those_of_mujoco(tmp_path):
+    """Guards which geoms touch, with which friction and margin: of a heap in which all overlap."""
+    (tmp_path / "m.xml").write_text(HEAP)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    system = quietly(dl.load, tmp_path / "m.xml", contacts=True)
+    assert "seen" not in system.shapes and "c/geom0" in system.shapes
+    name = [model.geom(g).name or "c/geom0" for g in range(model.ngeom)]
+    theirs = {}
+    for c in data.contact:
+        pair = frozenset(name[g] for g in c.geom)
+        spin, roll = (c.friction[2] if c.dim > 3 else 0), (c.friction[3] if c.dim > 4 else 0)
+        theirs[pair] = (c.friction[0] if c.dim > 1 else 0, spin, roll, c.includemargin)
+    (contact,) = system.couplings
+    rows = zip(contact.friction, contact.spinning, contact.rolling, contact.margin, strict=True)
+    ours = dict(zip(map(frozenset, contact.pairs), rows, strict=True))
+    assert ours.keys() == theirs.keys()
+    for pair, numbers in ours.items():
+        np.testing.assert_allclose(numbers, theirs[pair], atol=1e-12, err_msg=str(pair))
+
+
+FALL = """<mujoco><option cone="elliptic" timestep="0.001"/><worldbody>
+  <geom type="plane" size="1 1 1"/>
+  <body name="b" pos="0 0 0.1"><freejoint/><geom name="foot" size="0.1" {}/></body>
+</worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("numbers", ["", 'solref="0.05 1"', 'solref="-20000 -300"'])
+def test_a_ball_sinks_in_as_in_mujoco(tmp_path, numbers):
+    """Guards the stiffness at rest that solref and solimp mean."""
+    (tmp_path / "m.xml").write_text(FALL.format(numbers))
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    data = mujoco.MjData(model)
+    for _ in range(3000):
+        mujoco.mj_step(model, data)
+    system = quietly(dl.load, tmp_path / "m.xml", contacts=True)
+    run = dl.simulate(system, system.neutral().at[6].set(0.1), np.zeros(6), dt=2e-4, steps=10000)
+    depth, expected = 0.1 - run.q[-1, 6], 0.1 - data.qpos[2]
+    # MuJoCo's impedance grows with the depth; here it is that of a deep contact.
+    np.testing.assert_allclose(depth, expected, rtol=0.1 if expected > 1e-3 else 0.6)
+
+
+def test_without_contacts_nothing_changes(tmp_path):
+    """Guards that shapes alone change no motion, and that results say that they do not touch."""
+    (tmp_path / "m.xml").write_text(FALL.format(""))
+    with pytest.warns(UserWarning, match=r"load\(..., contacts=True\) lets its shapes touch"):
+        system = dl.load(tmp_path / "m.xml")
+    assert system.couplings == () and set(system.shapes) == {"foot", "world/geom0"}
+    run = dl.simulate(system, system.neutral(), np.zeros(6), dt=1e-3, steps=100)
+    np.testing.assert_allclose(run.q[-1, 6], -9.81 / 2 * 0.1**2, rtol=1e-9)
+    assert "contacts of geoms" in repr(run.result)
+
+
+ROBOT = """<robot name="r">
+  <link name="base"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision name="pad"><origin xyz="0 0 .1" rpy=".1 .2 .3"/>
+      <geometry><box size=".2 .4 .6"/></geometry></collision>
+    <collision><geometry><capsule radius=".1" length=".4"/></geometry></collision></link>
+  <link name="arm"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><sphere radius=".05"/></geometry></collision></link>
+  <link name="tip"><inertial><mass value="1"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><mesh filename="ball.stl" scale="1 1 2"/></geometry></collision></link>
+  <joint name="j" type="continuous"><parent link="base"/><child link="arm"/>
+    <origin xyz="0 0 1"/></joint>
+  <joint name="k" type="continuous"><parent link="arm"/><child link="tip"/>
+    <origin xyz="0 0 1"/></joint>
+</robot>"""
+
+
+@pytest.fixture
+def robot(tmp_path):
+    trimesh.creation.icosphere(2, 0.1).export(tmp_path / "ball.stl")
+    (tmp_path / "r.urdf").write_text(ROBOT)
+    return tmp_path / "r.urdf"
+
+
+def test_shapes_of_urdf(robot, monkeypatch):
+    """Guards names, sizes and pairs, and that meshes are opened only where they may touch."""
+    with monkeypatch.context() as patch:
+        patch.setattr(meshes.importlib, "import_module", None)
+        system = quietly(dl.load, robot)
+    assert set(system.shapes) == {"pad", "base/collision1", "arm/collision0"}
+    np.testing.assert_allclose(system.shapes["pad"].half_sizes, [0.1, 0.2, 0.3])
+    np.testing.assert_allclose(system.shapes["base/collision1"].half_length, 0.2)
+    assert system.not_modelled == ("link/collision",)
+    assert dl.load(robot, strict=True).not_modelled == ("link/collision",)
+    system = dl.load(robot, base="free", contacts=True)
+    assert system.not_modelled == ()
+    hull = system.shapes["tip/collision0"]
+    assert len(hull.vertices) == 64
+    np.testing.assert_allclose(jnp.ptp(hull.vertices, axis=0), [0.2, 0.2, 0.4], rtol=0.02)
+    (contact,) = system.couplings
+    assert set(contact.pairs) == {("pad", "tip/collision0"), ("base/collision1", "tip/collision0")}
+
+
+def test_written_again(robot, tmp_path):
+    """Guards shapes in URDF and MJCF that are written, and pairs in MJCF."""
+    system = quietly(dl.load, robot)
+    quietly(dl.save, system, tmp_path / "again.urdf")
+    again = quietly(dl.load, tmp_path / "again.urdf")
+    for name, shape in system.shapes.items():
+        same = again.shapes[name]
+        assert type(same) is type(shape) and same.body == shape.body
+        np.testing.assert_allclose(same.frame.rotation, shape.frame.rotation, atol=1e-14)
+    (tmp_path / "m.xml").write_text(HEAP)
+    system = quietly(dl.load, tmp_path / "m.xml", contacts=True)
+    with pytest.warns(UserWarning, match="contacts have MuJoCo's stiffness"):
+        dl.save(system, tmp_path / "again.xml")
+    again = quietly(dl.load, tmp_path / "again.xml", contacts=True)
+    (old,), (new,) = system.couplings, again.couplings
+    assert set(map(frozenset, old.pairs)) == set(map(frozenset, new.pairs))
+    at = [old.pairs.index(p) if p in old.pairs else old.pairs.index(p[::-1]) for p in new.pairs]
+    np.testing.assert_allclose(new.friction, old.friction[jnp.array(at)])
+    for name, shape in system.shapes.items():
+        assert type(again.shapes[name]) is type(shape)
+
+
+TABLES = """
+[system]
+file = "r.urdf"
+base = "free"
+[shapes.floor]
+type = "Plane"
+[shapes.bumper]
+type = "Box"
+frame = {body = "arm", position = [0.2, 0.0, 0.1]}
+half_sizes = [0.01, 0.1, 0.05]
+[[touching]]
+first = "floor"
+second = "*"
+friction = 0.6
+without = [["floor", "pad"]]
+[simulation]
+dt = 1e-3
+steps = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("", "", ""),
+        ("friction", "frction", "has no key 'frction'; did you mean 'friction'"),
+        ('first = "floor"', 'first = "flor"', "no shape is named 'flor'; did you mean 'floor'"),
+        ('"Plane"', '"Plan"', "there is no type 'Plan' of shape; did you mean 'Plane'"),
+        ("half_sizes", "half_size", "has no key 'half_size'"),
+        ('body = "arm"', 'body = "am"', "shapes: r: no body is named 'am'"),
+        ("[0.01, 0.1, 0.05]", "[0.01, -0.1, 0.05]", "must be positive"),
+    ],
+)
+def test_tables(robot, tmp_path, old, new, message):
+    """Guards [shapes.NAME] and [[touching]], and one sentence for each fault."""
+    path = tmp_path / "c.toml"
+    path.write_text(TABLES.replace(old, new, 1) if old else TABLES)
+    if message:
+        with pytest.raises((ConfigError, dl.ModelError), match=message):
+            quietly(load_system, read_config(path))
+        return
+    system = quietly(load_system, read_config(path))
+    (contact,) = system.couplings
+    assert set(contact.pairs) == {
+        ("floor", name) for name in ("bumper", "arm/collision0", "base/collision1")
+    }
+    np.testing.assert_allclose(contact.friction, 0.6)
