@@ -6,7 +6,7 @@ another sensor, with one of its numbers, "jet/lag", "jet/axis/direction" or "imu
 has no owner. Couplings and constraints are counted, "couplings/0/stiffness",
 "constraints/1/first/position"; a coupling with a name has the path "balancer/stiffness", and the
 counted one selects it, too. A shape has its own, "foot/radius"; "shapes/foot/radius" in any case,
-and alone where a body or a joint has the same name. A joint with several degrees of freedom has one
+and alone where another number has the first. A joint with several degrees of freedom has one
 number for each, "ball/damping[2]". "body/inertial" is mass, centre of mass and inertia together.
 Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial"
 selects that, and only one that ends in "/com_z" or "/I_xy" that entry of "body/com" or of
@@ -284,6 +284,7 @@ def entries(system: System) -> list[Entry]:
         for i, dof in enumerate(t.mimic_dofs):
             values.append(Entry(("joints", leaf), i, t.joints[t.dof_body[dof]], leaf))
     values.append(Entry(("gravity",), None, "", "gravity"))
+    shapes: list[tuple[Place, str]] = []
     for group in GROUPS:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(_key(k) for k in keys)
@@ -295,7 +296,7 @@ def entries(system: System) -> list[Entry]:
             elif hasattr(of, "label"):
                 owner = "/".join((of.label, *inner))
             if "geometry" in place[1:-2]:
-                values.append(_of_shape(system, (group, *place), str(place[2])))
+                shapes.append(((group, *place), str(place[2])))
                 continue
             name, alias = getattr(of, "name", None) if group == "couplings" else None, ""
             if name is not None:
@@ -303,17 +304,17 @@ def entries(system: System) -> list[Entry]:
             values.append(Entry((group, *place), None, owner, leaf, alias=alias))
     for keys, _ in jax.tree_util.tree_leaves_with_path(system.idle_shapes):
         place = tuple(_key(k) for k in keys)
-        values.append(_of_shape(system, ("idle_shapes", *place), str(place[0])))
-    return _with_components(system, values)
+        shapes.append((("idle_shapes", *place), str(place[0])))
+    known = {entry.path for entry in values}
+    return _with_components(system, [*values, *(_of_shape(*each, known) for each in shapes)])
 
 
-def _of_shape(system: System, place: Place, name: str) -> Entry:
-    """The entry of a number of a shape."""
+def _of_shape(place: Place, name: str, known: set[str]) -> Entry:
+    """The entry of a number of a shape; known: the paths of others."""
     leaf, full = str(place[-1]), f"shapes/{name}"
-    taken = {*system.body_names, *system.topology.joints, *system.actuator_names}
-    taken |= {c.name for c in system.couplings if c.name is not None}
-    owner = full if name in taken else name
-    return Entry(place, None, owner, leaf, alias="" if owner == full else named(full, leaf))
+    if named(name, leaf) in known:
+        return Entry(place, None, full, leaf)
+    return Entry(place, None, name, leaf, alias=named(full, leaf))
 
 
 def _with_components(system: System, values: Sequence[Entry]) -> list[Entry]:

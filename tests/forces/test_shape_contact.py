@@ -233,7 +233,9 @@ def test_numbers_have_paths():
     system = free(name="shape", shape=dl.Sphere("shape", 0.1))
     system = system.with_shapes({"idle": dl.Box(None, (1, 1, 1))})
     system = dl.touching(system, "shape", "ground")
-    assert dl.Parameters(system, ["shapes/shape/radius"]).names == ("shapes/shape/radius",)
+    assert dl.Parameters(system, ["shapes/shape/radius"]).names == ("shape/radius",)
+    places = dl.Parameters(system, ["shape/position", "shapes/shape/position"])
+    assert len(places.names) == 6 and places.names[3] == "shapes/shape/position_x"
     assert "ground/position_z" in dl.Parameters(system, ["ground/*"]).names
     assert not any("idle" in name for name in dl.Parameters(system, ["*"]).names)
     assert len(dl.Parameters(system, ["idle/half_sizes"]).names) == 3
