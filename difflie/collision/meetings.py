@@ -12,7 +12,7 @@ import numpy as np
 from ..groups import so3
 from ..groups.components import Matrix, Vector
 from ..spatial import Transform
-from .distances.table import contact_points
+from .distances.table import contact_points, is_closed_form
 from .distances.witness import Witness
 from .pairs import Pair
 from .shapes import Shape
@@ -23,7 +23,8 @@ class Meetings(NamedTuple):
 
     index: the numbers (m,) of the pairs; first, second: the numbers (m,) of their shapes. meet: the
     contact points (k,) of one of them, in world coordinates, from the poses and the sizes of its
-    shapes; given: these (m, ...), of all.
+    shapes; given: these (m, ...), of all. balls (m,): the sums of the radii in m of balls about the
+    origins of the shapes that hold them, where it pays to look at these first; else None.
     """
 
     index: np.ndarray
@@ -31,6 +32,7 @@ class Meetings(NamedTuple):
     second: np.ndarray
     meet: Callable[..., Witness]
     given: tuple[Any, ...]
+    balls: jax.Array | None
 
     @property
     def points(self) -> Witness:
@@ -63,8 +65,10 @@ def meetings(
             at = jax.tree.map(lambda a, who=places[-1]: a[who], poses)
             numbers = [shapes[name].numbers for name in names]
             given += [at, jax.tree.map(lambda *a: jnp.stack(a), *numbers)]
-        meet = contact_points(one[0], other[0])
-        yield Meetings(np.array(members), places[0], places[1], meet, tuple(given))
+        meet, kinds = contact_points(one[0], other[0]), (one[0], other[0])
+        bounds = [shapes[pairs[k][0]].bound + shapes[pairs[k][1]].bound for k in members]
+        balls = None if is_closed_form(*kinds) else jnp.stack(bounds)
+        yield Meetings(np.array(members), places[0], places[1], meet, tuple(given), balls)
 
 
 def _form(shape: Shape) -> tuple[str, int]:

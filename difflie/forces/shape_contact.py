@@ -180,16 +180,17 @@ class ShapeContact(Compliance, Coupling):
 
             # A loop that carries all that it makes, so that programs need not write it out.
             def add(total: Force, row: Any, touch: Any = touch) -> tuple[Force, None]:
-                given, masks = row
-                found = touch(*given)
-                for on, origin, sign in zip(masks, given[2][:2], (-1.0, 1.0), strict=True):
-                    force = found.force * sign
-                    moment = (found.place - origin).cross(force) + found.moment * sign
-                    wrench = jax.tree.map(jnp.sum, Force(moment, force))
-                    total = jax.tree.map(lambda a, b, on=on: a + jnp.where(on, b, 0), total, wrench)
-                return total, None
+                given, masks, reach = row
+                if reach is None:
+                    return _added(total, touch(*given), given[2], masks), None
+                step = given[2].second - given[2].first
+                far = step.square() > reach * reach
+                return jax.lax.cond(
+                    far, lambda: total, lambda: _added(total, touch(*given), given[2], masks)
+                ), None
 
-            rows = self._rows(pairs, frames, twists), tuple(map(jnp.asarray, ends))
+            reach = None if pairs.balls is None else pairs.balls + self.margin[pairs.index]
+            rows = self._rows(pairs, frames, twists), tuple(map(jnp.asarray, ends)), reach
             total, _ = jax.lax.scan(add, total, rows)
         return total
 
@@ -205,3 +206,13 @@ class ShapeContact(Compliance, Coupling):
 
     def __str__(self) -> str:
         return f"{type(self).__name__} of {len(self.pairs)} pairs of {len(self.geometry)} shapes"
+
+
+def _added(total: Force, touch: Touch, ends: Ends, masks: tuple[jax.Array, ...]) -> Force:
+    """The wrenches (n,) with those of a pair; masks (n,): which are of its first, its second."""
+    for on, origin, sign in zip(masks, ends[:2], (-1.0, 1.0), strict=True):
+        force = touch.force * sign
+        moment = (touch.place - origin).cross(force) + touch.moment * sign
+        wrench = jax.tree.map(jnp.sum, Force(moment, force))
+        total = jax.tree.map(lambda a, b, on=on: a + jnp.where(on, b, 0), total, wrench)
+    return total

@@ -132,7 +132,7 @@ class TimeSteps(NamedTuple):
         looked = partial(resolution, tree, force=force, dt=self.dt, method=self.formulation.method)
         if not any(isinstance(part, Compliance) for part in tree.system.couplings):
             return looked(q0)
-        return worse(jax.vmap(looked)(jnp.stack((q0, q1))))
+        return worse(jax.lax.map(looked, jnp.stack((q0, q1))))
 
     def inputs_over_step(
         self, k: jax.Array, row: Any, inner: Any, held: Held | None

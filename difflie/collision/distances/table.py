@@ -30,6 +30,11 @@ PAIRS: dict[tuple[str, str], ContactPoints] = {
 }
 
 
+def is_closed_form(kind_a: str, kind_b: str) -> bool:
+    """Whether two kinds have a formula; others are found by `support`, which takes far longer."""
+    return (kind_a, kind_b) in PAIRS or (kind_b, kind_a) in PAIRS
+
+
 def contact_points(kind_a: str, kind_b: str) -> ContactPoints:
     """The function that finds the contact points of two convex shapes of these kinds.
 
