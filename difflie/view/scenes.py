@@ -20,10 +20,12 @@ from ..constraints.unilateral import HardContact, across, unilateral
 from ..dynamics import center_of_mass, momentum
 from ..dynamics.kinematics import body_world_poses
 from ..forces import energy
+from ..forces.contact_report import contact_numbers
 from ..forces.contacts import Contact
 from ..forces.coupling import PointCoupling
 from ..forces.path import segments
 from ..forces.points import point_frames, world_wrenches
+from ..forces.shape_contact import ShapeContact
 from ..forces.springs import Elastic
 from ..io.appearance.shape import Appearance, Shape, ellipsoid
 from ..quantities import Curve, Energy
@@ -31,6 +33,7 @@ from ..system.kinematic_tree import Tree
 from ..system.shown import some
 from ..system.system import System
 from ..system.traverse import in_one
+from .own_shapes import own_shapes
 
 # In kg/m^3, of water: it sizes the balls that stand for masses without inertia.
 _DENSITY = 1000.0
@@ -59,10 +62,11 @@ def inertia_ellipsoids(system: System) -> Appearance:
 def shapes_of(system: System, appearance: Appearance | None) -> Appearance:
     """What each body is drawn as: its shapes, or its ellipsoid where none of them could be read.
 
-    appearance: as from `read_appearance`; without any shape all bodies are ellipsoids.
+    appearance: as from `read_appearance`; without any, bodies are drawn as their `System.shapes`,
+    and those without one as their ellipsoids.
     """
     if not any((appearance or {}).values()):
-        return inertia_ellipsoids(system)
+        return {**inertia_ellipsoids(system), **own_shapes(system)}
     assert appearance is not None
     instead = {} if all(appearance.values()) else inertia_ellipsoids(system)
     shapes = {body: own or instead.get(body, ()) for body, own in appearance.items()}
@@ -294,7 +298,8 @@ def _measured(system: System, q: jax.Array, v: jax.Array, impulses: jax.Array | 
     taken = [coupling.name for coupling in system.couplings]
     for coupling in system.couplings:
         named = strands if isinstance(coupling, PointCoupling) else contacts
-        if isinstance(coupling, PointCoupling | Contact) and len(coupling.path.bodies) > 1:
+        drawn = PointCoupling | Contact | ShapeContact
+        if isinstance(coupling, drawn) and len(coupling.path.bodies) > 1:
             free = _counted(coupling, {*strands, *contacts, *taken})
             named[coupling.name or free] = coupling
 
@@ -353,9 +358,15 @@ def _strand(tree: Tree, coupling: Any, q: jax.Array) -> tuple[jax.Array, jax.Arr
 
 
 def _contact(
-    tree: Tree, contact: Contact, q: jax.Array, v: jax.Array
+    tree: Tree, contact: Contact | ShapeContact, q: jax.Array, v: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The contact points (c, 3), and the forces (c, 3) there on the bodies at the other points."""
+    """The contact points (c, 3), and the forces (c, 3) there on the bodies at the other points.
+
+    Of shapes one for each pair, on the second shape.
+    """
+    if isinstance(contact, ShapeContact):
+        _, _, force, place, _ = contact_numbers(tree, q, v)
+        return place, force
     (frames,) = point_frames(tree, [contact.path], q)
     _, wrenches = world_wrenches(tree, [contact], q, v)
     return contact.meeting(frames).place.to_array(), wrenches.force.to_array()[1:]

@@ -220,3 +220,63 @@ def test_tables(robot, tmp_path, old, new, message):
         ("floor", name) for name in ("bumper", "arm/collision0", "base/collision1")
     }
     np.testing.assert_allclose(contact.friction, 0.6)
+
+
+def quadruped():
+    """A trunk on four legs of two links with servos, and feet that are balls."""
+    legs, motors = "", ""
+    for name, x, y in (("fl", 1, 1), ("fr", 1, -1), ("hl", -1, 1), ("hr", -1, -1)):
+        legs += f"""<body name="{name}_thigh" pos="{0.2 * x} {0.12 * y} 0">
+          <joint name="{name}_hip" axis="0 1 0" damping="0.2" armature="0.005"/>
+          <geom type="capsule" fromto="0 0 0 -0.08 0 -0.12" size="0.02"
+            contype="0" conaffinity="0"/>
+          <body name="{name}_shank" pos="-0.08 0 -0.12">
+            <joint name="{name}_knee" axis="0 1 0" damping="0.2" armature="0.005"/>
+            <geom type="capsule" fromto="0 0 0 0.08 0 -0.12" size="0.015"
+              contype="0" conaffinity="0"/>
+            <geom name="{name}_foot" pos="0.08 0 -0.12" size="0.025"/>
+          </body></body>"""
+        for joint in ("hip", "knee"):
+            motors += f'<position joint="{name}_{joint}" kp="60" kv="1"/>'
+    return f"""<mujoco><option cone="elliptic" timestep="0.001"/>
+      <worldbody><geom name="floor" type="plane" size="1 1 1" friction="0.8"/>
+        <body name="trunk" pos="0 0 0.3"><freejoint/>
+          <geom type="box" size="0.25 0.1 0.05" mass="8"/>{legs}</body></worldbody>
+      <actuator>{motors}</actuator>
+      <keyframe><key name="stand" qpos="0 0 0.3 1 0 0 0 {"0.1 -0.1 " * 4}"
+        ctrl="{"0.1 -0.1 " * 4}"/></keyframe></mujoco>"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "dt"), [(dl.RKMK4(), 2e-4), (dl.GeneralizedAlpha(), 1e-3)], ids=["RKMK4", "alpha"]
+)
+def test_a_quadruped_stands_as_in_mujoco(tmp_path, method, dt):
+    """Guards a machine from its file: it falls 1 cm onto its feet and stands for 2 s."""
+    path = tmp_path / "q.xml"
+    path.write_text(quadruped())
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    for _ in range(2000):
+        mujoco.mj_step(model, data)
+    system = quietly(dl.load, path, actuators=True, contacts=True)
+    start = system.state("stand")
+    run = dl.simulate(
+        system,
+        start.q,
+        start.v,
+        dt=dt,
+        steps=round(2 / dt),
+        save_every=100,
+        control=lambda t, q, v: start.command,
+        method=method,
+    )
+    assert run.result.ok
+    poses = np.asarray(dl.body_poses(system, run.q[-1]))
+    for b, name in enumerate(system.body_names):
+        np.testing.assert_allclose(poses[b, :3, 3], data.body(name).xpos, atol=5e-3)
+    report = run.contacts(system)
+    weight = 9.81 * float(dl.total_mass(system))
+    feet = [k for k, pair in enumerate(report.pairs) if "foot" in " ".join(pair)]
+    np.testing.assert_allclose(report.force[-1, feet, 2].sum(), weight, rtol=2e-2)

@@ -1,0 +1,59 @@
+"""The shapes of a system as surfaces of triangles, to be drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull as Triangles
+
+from ..collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere
+from ..groups import so3
+from ..io.appearance.shape import Appearance, Shape, box, capsule, cylinder, ellipsoid
+from ..system.system import System
+
+
+def own_shapes(system: System) -> Appearance:
+    """The surfaces of `System.shapes` by the names of their bodies, None for the world.
+
+    Planes have none, as the ground is drawn as a grid.
+    """
+    found: Appearance = {}
+    for name, shape in system.shapes.items():
+        surface = _surface(shape)
+        if surface is not None:
+            frame: Any = shape.frame
+            pose = np.eye(4)
+            pose[:3, :3], pose[:3, 3] = so3.exp(frame.rotation), frame.position
+            made = Shape(*surface, name=name).placed(pose)
+            found[frame.body] = (*found.get(frame.body, ()), made)
+    return found
+
+
+def _surface(shape: Any) -> tuple[NDArray, NDArray] | None:
+    """The vertices (n, 3) and faces (m, 3) of a shape in its frame."""
+    shape = jax.tree.map(np.asarray, shape)
+    if isinstance(shape, Sphere):
+        return ellipsoid(np.full(3, shape.radius))
+    if isinstance(shape, Ellipsoid):
+        return ellipsoid(shape.radii)
+    if isinstance(shape, Box):
+        return box(2 * shape.half_sizes)
+    if isinstance(shape, Capsule):
+        return capsule(float(shape.radius), 2 * float(shape.half_length))
+    if isinstance(shape, Cylinder):
+        return cylinder(float(shape.radius), 2 * float(shape.half_length))
+    if isinstance(shape, ConvexHull):
+        hull = Triangles(shape.vertices)
+        inward = np.einsum("ij,ij->i", hull.equations[:, :3], _normals(shape.vertices, hull)) < 0
+        faces = np.where(inward[:, None], hull.simplices[:, ::-1], hull.simplices)
+        return np.asarray(shape.vertices), faces
+    return None
+
+
+def _normals(vertices: NDArray, hull: Triangles) -> NDArray:
+    """The normals (m, 3) of triangles by the order of their corners."""
+    a, b, c = (vertices[hull.simplices[:, k]] for k in range(3))
+    return np.cross(b - a, c - a)
