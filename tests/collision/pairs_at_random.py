@@ -182,3 +182,109 @@ def differences(f: Any, pairs: Pairs, step: float = 1e-6) -> np.ndarray:
             for e in np.eye(6)
         ]
     )
+
+
+def reach(kind: str, numbers: list[Any], n: np.ndarray) -> np.ndarray:
+    """How far a shape reaches from the origin of its frame along unit vectors n (m, 3)."""
+    if kind == "box":
+        return np.abs(n) @ numbers[0]
+    if kind == "ellipsoid":
+        return np.linalg.norm(n * numbers[0], axis=1)
+    if kind == "hull":
+        return (n @ numbers[0].T).max(1)
+    aside = np.linalg.norm(n[:, :2], axis=1)
+    along = 0.0 if kind == "sphere" else numbers[1] * np.abs(n[:, 2])
+    return numbers[0] * (aside if kind == "cylinder" else 1.0) + along
+
+
+def outside(kind: str, numbers: list[Any], x: np.ndarray) -> float:
+    """How far a point (3,) in a shape's frame lies outside its surface: 0 on it (a lower bound)."""
+    if kind == "box":
+        return (np.abs(x) - numbers[0]).max()
+    if kind == "ellipsoid":
+        return (np.linalg.norm(x / numbers[0]) - 1) * numbers[0].min()
+    if kind == "hull":
+        equations = ConvexHull(numbers[0]).equations
+        return (equations[:, :3] @ x + equations[:, 3]).max()
+    if kind == "cylinder":
+        return max(np.linalg.norm(x[:2]) - numbers[0], abs(x[2]) - numbers[1])
+    half_length = 0.0 if kind == "sphere" else numbers[1]
+    z = np.clip(x[2], -half_length, half_length)
+    return np.linalg.norm(x - [0, 0, z]) - numbers[0]
+
+
+def separation(pairs: Pairs, i: int, n: np.ndarray) -> np.ndarray:
+    """How far the shapes of pair i are apart along unit vectors n (m, 3), first to second."""
+    gap = n @ (pairs.origins[1][i] - pairs.origins[0][i])
+    for side, sign in ((0, 1), (1, -1)):
+        numbers = [x[i] for x in pairs.numbers[side]]
+        gap -= reach(pairs.kinds[side], numbers, sign * n @ pairs.rotations[side][i])
+    return gap
+
+
+def by_search(pairs: Pairs, refine: bool) -> np.ndarray:
+    """The greatest separation (n,) along directions at random: at most the signed distance.
+
+    With refinement, directions around the best ones are tried until 1e-9 radian.
+    """
+    rng = np.random.default_rng(7)
+
+    def units(middle: Any, spread: float, count: int) -> np.ndarray:
+        n = middle + spread * rng.normal(size=(count, 3))
+        return n / np.linalg.norm(n, axis=1, keepdims=True)
+
+    spread, found = units(0.0, 1.0, 4000), []
+    for i in range(len(pairs.origins[0])):
+        gaps = separation(pairs, i, spread)
+        best = gaps.max()
+        for j in np.argsort(-gaps)[[0, 5, 20]] if refine else ():
+            n, here, step = spread[j], gaps[j], 0.05
+            while step > 1e-9:
+                tried = units(n, step, 60)
+                gap = separation(pairs, i, tried)
+                k = gap.argmax()
+                n, here, step = (tried[k], gap[k], step) if gap[k] > here else (n, here, step / 2)
+            best = max(best, here)
+        found.append(best)
+    return np.array(found)
+
+
+def triangle_distance(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """The distances (m,) of triangles p, q, r (m, 3) from the origin."""
+
+    def side(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        d = b - a
+        t = np.clip(-(a * d).sum(1) / (d * d).sum(1), 0, 1)
+        return np.linalg.norm(a + t[:, None] * d, axis=1)
+
+    normal = np.cross(q - p, r - p)
+    square = (normal**2).sum(1)
+    height = (p * normal).sum(1)
+    foot = height[:, None] * normal / square[:, None]
+    sides = (p, q), (q, r), (r, p)
+    inner = np.all([(np.cross(b - a, foot - a) * normal).sum(1) >= 0 for a, b in sides], axis=0)
+    edge = np.min([side(a, b) for a, b in sides], axis=0)
+    return np.where(inner, np.abs(height) / np.sqrt(square), edge)
+
+
+def by_hulls(pairs: Pairs) -> np.ndarray:
+    """Signed distances (n,) of hulls, boxes, capsules and spheres, of full precision.
+
+    From the facets of the hull of all differences of vertices.
+    """
+    gaps = []
+    for i in range(len(pairs.origins[0])):
+        corners, radii = [], 0.0
+        for side in (0, 1):
+            numbers = [x[i] for x in pairs.numbers[side]]
+            kind = pairs.kinds[side]
+            _, v, radius = (0, numbers[0], 0.0) if kind == "hull" else core(kind, numbers)
+            corners.append(v @ pairs.rotations[side][i].T + pairs.origins[side][i])
+            radii += radius
+        differences = (corners[1][:, None] - corners[0][None]).reshape(-1, 3)
+        hull = ConvexHull(differences)
+        heights = hull.equations[:, 3]
+        triangles = (differences[hull.simplices[:, k]] for k in range(3))
+        gap = heights.max() if (heights < 0).all() else triangle_distance(*triangles).min()
+        gaps.append(gap - radii)
+    return np.array(gaps)

@@ -24,9 +24,10 @@ from .witness import first_least
 
 DIRECTIONS = 200
 NEIGHBOURS = 8
-STARTS = 6
+STARTS = 8
+TOPS = 8
 # Over which lengths kinks are rounded, at first and at last.
-FIRST, LAST, LAST_SINGLE = 0.01, 1e-9, 1e-4
+FIRST, LAST, LAST_SINGLE = 0.03, 1e-9, 1e-4
 
 
 def _spread(n: int) -> np.ndarray:
@@ -47,14 +48,12 @@ class Summit:
     """The normal (3,), and the kinks it lies on.
 
     edge (e,): picks one of `edges`, if on one kink; both (c,): picks one of `crossings`, with its
-    sense, if on two. shares: the points of the parts that meet. tops and opposite_tops: pick the
-    highest points of the hulls (up to 4, n).
+    sense, if on two. tops and opposite_tops: pick the highest points of the hulls (up to 8, n).
     """
 
     normal: jax.Array
     edge: jax.Array
     both: jax.Array
-    shares: Shares
     tops: jax.Array
     opposite_tops: jax.Array
 
@@ -68,7 +67,7 @@ def unit(v: jax.Array) -> jax.Array:
 
 def highest(points: jax.Array, n: jax.Array) -> jax.Array:
     """Picks the (at most) four points (n, 3) that are highest along n: rows of zeros and a one."""
-    count = min(4, points.shape[0])
+    count = min(TOPS, points.shape[0])
     _, index = jax.lax.top_k(points @ n, count)
     return (index[:, None] == jnp.arange(points.shape[0])).astype(points.dtype)
 
@@ -159,13 +158,19 @@ def summit(parts: Parts, discs: tuple[int, ...]) -> Summit:
 
     n = jax.lax.fori_loop(0, steps, step, n)
     (n,) = first_least(-separation(parts, n), n)
-    _, _, _, shares = softened(parts, n, jnp.asarray(last, dtype))
-    first = on_kinks(parts, discs, n, shares)
     # Where corners nearly touch, the highest points are seen from there alone.
-    return on_kinks(parts, discs, first.normal, shares)
+    return on_kinks(parts, discs, on_kinks(parts, discs, n).normal)
 
 
-def on_kinks(parts: Parts, discs: tuple[int, ...], n: jax.Array, shares: Shares) -> Summit:
+def shares_at(parts: Parts, n: jax.Array) -> Shares:
+    """Which points meet at the summit n (3,): those on rounded kinks, where these balance."""
+    mu = jnp.asarray(1e-6 if n.dtype == jnp.float64 else 1e-3, n.dtype)
+    free = jnp.zeros_like(n)
+    n = jax.lax.fori_loop(0, 16, lambda _, n: climbed(parts, n, free, mu), n)
+    return softened(parts, n, mu)[3]
+
+
+def on_kinks(parts: Parts, discs: tuple[int, ...], n: jax.Array) -> Summit:
     """The summit near a normal (3,), the best of those on all kinks around it."""
     dtype = n.dtype
     eps = jnp.finfo(dtype).eps
@@ -190,4 +195,4 @@ def on_kinks(parts: Parts, discs: tuple[int, ...], n: jax.Array, shares: Shares)
     score = jnp.where(good, -separation(parts, ways) - 32 * eps * kinks, 1e9)
     chosen, n = first_least(score, jnp.eye(c + e + 1, dtype=dtype), ways)
     both = chosen[: c // 2] - chosen[c // 2 : c]
-    return Summit(n, chosen[c : c + e], both, shares, picked, opposite)
+    return Summit(n, chosen[c : c + e], both, picked, opposite)

@@ -74,12 +74,16 @@ def ellipsoid(plane: Transform, _: tuple[()], pose: Transform, numbers: Any) -> 
 
 
 def cylinder(plane: Transform, _: tuple[()], pose: Transform, numbers: Any) -> Witness:
-    """The lowest points of both rims, and two more of the lower rim, 120 degrees apart, k = 4.
+    """The points of `rim_points`, k = 4."""
+    return points_above(plane, pose, rim_points(seen_from(plane, pose), *numbers))
 
-    On a cylinder that stands upright these three of the lower rim begin at its x axis.
+
+def rim_points(normal: Vector, radius: Scalar, half_length: Scalar) -> Vector:
+    """Points (4,) of a cylinder in its frame, which a plane with this normal reaches first.
+
+    The lowest points of both rims, and two more of the lower rim, 120 degrees apart. On a cylinder
+    that stands upright these three of the lower rim begin at its x axis.
     """
-    radius, half_length = numbers
-    normal = seen_from(plane, pose)
     square = normal.x * normal.x + normal.y * normal.y
     tilted = square > jnp.finfo(jnp.result_type(square)).eps ** 2
     length = jnp.sqrt(jnp.where(tilted, square, 1))
@@ -88,9 +92,8 @@ def cylinder(plane: Transform, _: tuple[()], pose: Transform, numbers: Any) -> W
     )
     low = jnp.where(normal.z > 0, -half_length, half_length)
     cosine, sine = -0.5, 0.75**0.5
-    points = Vector(
+    return Vector(
         radius * jnp.stack([x, x, cosine * x - sine * y, cosine * x + sine * y]),
         radius * jnp.stack([y, y, cosine * y + sine * x, cosine * y - sine * x]),
         jnp.stack([low, -low, low, low]),
     )
-    return points_above(plane, pose, points)

@@ -24,6 +24,7 @@ from .normals import (
     edges,
     highest,
     kinked,
+    shares_at,
     solved,
     stiffness,
     summit,
@@ -45,9 +46,10 @@ def contact_point(kind_a: str, kind_b: str) -> Callable[[Transform, Any, Transfo
         rounded = [kind for kind in (kind_a, kind_b) if kind in ("cylinder", "ellipsoid")]
         discs = tuple(i for i, kind in enumerate(rounded) if kind == "cylinder")
         size = jax.lax.stop_gradient(extent(parts))
-        top = summit(jax.lax.stop_gradient(jax.tree.map(lambda x: x / size, parts)), discs)
-        top = jax.lax.stop_gradient(top)
-        gap, normal, first = touching(a, parts, discs, top)
+        plain = jax.lax.stop_gradient(jax.tree.map(lambda x: x / size, parts))
+        top = jax.lax.stop_gradient(summit(plain, discs))
+        soft = jax.lax.stop_gradient(shares_at(plain, top.normal))
+        gap, normal, first = touching(a, parts, discs, top, soft)
         first = Vector.from_array(first + normal * radius_a)
         gap = (gap - radius_a - radius_b)[None]
         normal = stretched(Vector.from_array(normal), gap)
@@ -100,7 +102,7 @@ def bent(parts: Parts, n: jax.Array, shares: Shares) -> jax.Array:
 
 
 def touching(
-    a: Core, parts: Parts, discs: tuple[int, ...], top: Summit
+    a: Core, parts: Parts, discs: tuple[int, ...], top: Summit, soft: Shares
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The gap of two cores, the normal (3,) and the point (3,) on the first, with derivatives."""
     stop = jax.lax.stop_gradient
@@ -128,7 +130,7 @@ def touching(
     n = unit(n + x @ t)
     shares = exact_shares(parts, n, held)
     gap = n @ pulled(parts, shares)
-    return gap, n, point(a, parts, n, gap, shares, top.shares)
+    return gap, n, point(a, parts, n, gap, shares, soft)
 
 
 def point(

@@ -27,6 +27,7 @@ PAIRS: dict[tuple[str, str], ContactPoints] = {
     ("capsule", "box"): boxes.capsule_box,
     ("box", "box"): boxes.box_box,
     ("sphere", "cylinder"): cylinders.sphere_cylinder,
+    ("cylinder", "box"): cylinders.cylinder_box,
 }
 
 
@@ -59,12 +60,12 @@ def contact_points(kind_a: str, kind_b: str) -> ContactPoints:
         raise ValueError(
             "two planes have no signed distance: leave out the pair, or make one of them a box"
         )
-    pair = kind_a, kind_b
-    if pair in PAIRS:
-        return PAIRS[pair]
-    if (kind_b, kind_a) not in PAIRS:
+    if (kind_a, kind_b) in PAIRS:
+        return PAIRS[kind_a, kind_b]
+    mirrored = PAIRS.get((kind_b, kind_a))
+    if mirrored is None and KINDS.index(kind_a) <= KINDS.index(kind_b):
         return support.contact_point(kind_a, kind_b)
-    mirrored = PAIRS[kind_b, kind_a]
+    mirrored = mirrored or support.contact_point(kind_b, kind_a)
 
     def swap(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
         return swapped(mirrored(other, numbers_b, pose, numbers))

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from checks_of_distances import check_derivatives, check_optimal, check_points, mostly_slow
+from pairs_at_random import SIGNS, Pairs, at_random, by_hulls, result
+
+POLYTOPES = [(kind, "hull") for kind in ("sphere", "capsule", "box", "hull")]
+PAIRS = [*POLYTOPES, ("cylinder", "hull"), ("ellipsoid", "hull")]
+EVERY = pytest.mark.parametrize("kinds", PAIRS)
+SOME = mostly_slow(PAIRS, ("box", "hull"))
+
+
+@pytest.mark.parametrize("kinds", POLYTOPES)
+def test_full_precision(kinds):
+    """Guards 1e-10 against hulls of differences of vertices."""
+    pairs = at_random(*kinds, 200, seed=3)
+    expected = by_hulls(pairs)
+    assert (expected < 0).sum() > 50
+    assert np.abs(result(pairs).gap - expected).max() < 1e-10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", POLYTOPES)
+def test_many_signed_distances(kinds):
+    """Guards rare positions: of ten thousand a few that overlap lie too deep."""
+    pairs = at_random(*kinds, 10_000, seed=4)
+    error = np.abs(result(pairs).gap - by_hulls(pairs))
+    assert np.quantile(error, 0.998) < 1e-10
+    assert error.max() < 0.05
+
+
+@EVERY
+def test_signed_distances_are_optimal(kinds):
+    """Guards values: apart, points in both shapes; overlapping, no direction separates better."""
+    check_optimal(*kinds, 100)
+
+
+@SOME
+def test_derivatives(kinds):
+    """Guards the derivatives of gap and normal, in both modes."""
+    check_derivatives(*kinds, 100)
+
+
+@SOME
+def test_points(kinds):
+    """Guards points, normals, the mirrored pair and single precision."""
+    check_points(*kinds, 100)
+
+
+def test_a_hull_of_the_corners_of_a_box_is_that_box():
+    """Guards hulls against boxes, faces with four corners among them."""
+    boxes = at_random("box", "box", 200, seed=5)
+    corners = tuple((SIGNS * x[0][:, None],) for x in boxes.numbers)
+    hulls = Pairs(("hull", "hull"), boxes.rotations, boxes.origins, corners)
+    assert np.abs(result(hulls).gap - result(boxes).gap).max() < 1e-10
