@@ -148,22 +148,35 @@ def implicit_states(
     rates(z) (nz,): dz/dt, of each element by its own states. Differentiable by the implicit
     function theorem.
     """
-    index, real = _blocks(system)
-
-    def correction(z: jax.Array, b: jax.Array) -> jax.Array:
-        along = (jnp.asarray(d, z.dtype) for d in _directions(index, real))
-        columns = [jax.jvp(rates, (z,), (direction,))[1] for direction in along]
-        residual = z - base - h * rates(z) - b
-        blocks = jnp.stack([column[index] for column in columns], axis=-1)
-        kept = real[:, :, None] & real[:, None, :]
-        matrices = jnp.eye(index.shape[1], dtype=z.dtype) - h * jnp.where(kept, blocks, 0)
-        solved = jax.vmap(_solve)(matrices, jnp.where(real, residual[index], 0))
-        return -jnp.zeros_like(z).at[index[real]].set(solved[real])
 
     def residual(z: jax.Array) -> jax.Array:
         return z - base - h * rates(z)
 
+    def correction(z: jax.Array, b: jax.Array) -> jax.Array:
+        return -implicit_change(system, rates, z, h, residual(z) - b)
+
     return root(residual, base, Corrections(correction, exact=True))
+
+
+def implicit_change(
+    system: System,
+    rates: Rates,
+    z: Float[Array, " nz"],
+    h: Float[Array, ""],
+    b: Float[Array, " nz"],
+) -> Float[Array, " nz"]:
+    """The change dz (nz,) with dz = b + h (d rates / dz) dz at states z (nz,).
+
+    rates as in `implicit_states`.
+    """
+    index, real = _blocks(system)
+    along = (jnp.asarray(d, z.dtype) for d in _directions(index, real))
+    columns = [jax.jvp(rates, (z,), (direction,))[1] for direction in along]
+    blocks = jnp.stack([column[index] for column in columns], axis=-1)
+    kept = real[:, :, None] & real[:, None, :]
+    matrices = jnp.eye(index.shape[1], dtype=z.dtype) - h * jnp.where(kept, blocks, 0)
+    solved = jax.vmap(_solve)(matrices, jnp.where(real, b[index], 0))
+    return jnp.zeros_like(z).at[index[real]].set(solved[real])
 
 
 def _blocks(system: System) -> tuple[np.ndarray, np.ndarray]:

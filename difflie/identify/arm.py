@@ -104,7 +104,8 @@ def identify_arm(
     machine is said in `Fit.assessment.notes`: units, signs and exchanged columns as
     by `log_warnings`, the scale of all torques and large offsets.
 
-    system: its geometry is taken as known, and its bodies' numbers as estimates. recordings: with q
+    system: its geometry is taken as known, and its bodies' numbers as estimates. Springs and other
+    forces are known, too; internal states of these follow the measured motion. recordings: with q
     and tau at all joints (and v and a where they were measured or smoothed); validate: others, by
     which it is judged only. progress(stage) is called with the name of each stage as it begins,
     such as "held-out block 3 of 5".

@@ -8,7 +8,8 @@ errors of the measured commands: otherwise a small gain and small inertias would
 A saturated actuator, which does not depend on its command, gives no information. q, v and a are
 corrected by the encoders. The error is linear in the inertial parameters and in friction. It needs
 accelerations, and attributes their noise to the torque. Start with this error. Atkeson, An,
-Hollerbach 1986.
+Hollerbach 1986. Internal states follow the measured motion, see `internal_states.py`; the gain of
+an actuator with some is that of a shift of the commands which has lasted as long as the recording.
 
 Smoothing averages accelerations over its window, but the mean of friction is not friction at the
 mean velocity. So with smoothed recordings all other torques are averaged like the accelerations,
@@ -43,9 +44,11 @@ from ..forces.passive import passive
 from ..integrators.method import chosen
 from ..sensors.sensor import to_true
 from ..system.arguments import check_system
+from ..system.internal_states import tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .problem import Deviation, Layout, Problem, check_without_states, deviations, needed
+from .internal_states import last_there, lasting_change, states_at_rows
+from .problem import Deviation, Layout, Problem, deviations, needed
 from .recordings import DataError, Recording, as_recordings, filled
 
 
@@ -90,7 +93,6 @@ class InverseDynamics(Problem):
         freedom.
         """
         check_system(system)
-        check_without_states(system)
         recordings = as_recordings(recordings)
         if system.constraints:
             raise DataError(
@@ -102,7 +104,7 @@ class InverseDynamics(Problem):
         kernel = _kernel(recordings)
         parts = [needed(_as_measured(recording), widths, system) for recording in recordings]
         q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)
-        lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True)
+        lost = np.any(np.isnan(np.concatenate((q, v, a), axis=1)), axis=1, keepdims=True)
         gaps = np.column_stack((np.isnan(tau), np.zeros(len(tau), bool)))[:, commands]
         # A force along an axis, or of a tendon, may act on every dof.
         along = [i for i, a in enumerate(system.actuators) if a.single_dof(system) is None]
@@ -110,10 +112,11 @@ class InverseDynamics(Problem):
         times = [recording.t for recording in recordings]
         tau = np.concatenate([filled(t, p["tau"]) for t, p in zip(times, parts, strict=True)])
         t, first = _one_after_the_other(times)
-        # Any state will do in gaps.
+        # Any state will do in gaps, but internal states go on through them.
+        held = np.maximum(np.asarray(last_there(lost[:, 0])), first)
         q, v, a = (
-            np.where(lost, np.asarray(system.neutral()), q),
-            *(np.where(lost, 0, x) for x in (v, a)),
+            np.where(np.any(np.isnan(x), axis=1, keepdims=True), still, x)
+            for x, still in ((q[held], np.asarray(system.neutral())), (v[held], 0), (a[held], 0))
         )
         off = np.concatenate(
             [
@@ -142,8 +145,11 @@ class InverseDynamics(Problem):
 
     def torques(self, system: System) -> Float[Array, "n nv"]:
         """The torques (n, nv) in N m or N that the motion needs, averaged where it is smoothed."""
-        tree = Tree.of(system)
-        torque = jax.vmap(lambda *state: needed_torque(tree, *state))
+        tree, z = Tree.of(system), self.states(system)
+
+        def torque(*state: jax.Array) -> jax.Array:
+            return jax.vmap(lambda z, *x: needed_torque(tree_with_states(tree, z), *x))(z, *state)
+
         return self.averaged(torque, *to_true(system, self.q, self.v, self.a))
 
     def efforts(self, system: System) -> Float[Array, "n nv"]:
@@ -152,16 +158,25 @@ class InverseDynamics(Problem):
         effort = jax.vmap(lambda *row: generalised(tree, *row))
         return self._mean(effort(self._given(system)[0], *state))
 
+    def states(self, system: System) -> Float[Array, "n nz"] | None:
+        """The internal states (n, nz) at its rows; None of a system without any.
+
+        From those that the system holds, at the first row of each recording.
+        """
+        q, v = to_true(system, self.q, self.v)
+        return states_at_rows(system, self.first, self.t, q, v, self.tau)
+
     def commanded(self, system: System, efforts: Float[Array, "n nv"]) -> InverseDynamics:
         """The problem with commands (n, nu) for which the actuators deliver these efforts (n, nv).
 
         For a machine with one actuator at each joint; by two steps of Newton's method, one more
-        than laws that are linear in the command need. Actuators with a memory get the efforts as
-        commands.
+        than laws that are linear in the command need. Where actuators have memories or internal
+        states, the efforts are the commands.
         """
         wanted = efforts[:, np.argsort(_commands(system))]
         commanded = dataclasses.replace(self, tau=wanted)
-        for _ in range(0 if remember(system) else 2):
+        later = remember(system) or any(a.states for a in system.actuators)
+        for _ in range(0 if later else 2):
             given, gain = (x * joint_gears(system) for x in commanded._given(system))
             step = jnp.where(gain != 0, wanted - given, 0) / jnp.where(gain != 0, gain, 1)
             commanded = dataclasses.replace(commanded, tau=commanded.tau + step)
@@ -208,21 +223,26 @@ class InverseDynamics(Problem):
 
     def _given(self, system: System) -> tuple[Float[Array, "n nu"], Float[Array, "n nu"]]:
         """The output of each actuator (n, nu), and its derivative by a shift of its commands."""
-        state = to_true(system, self.q, self.v)
+        tree, state, z = Tree.of(system), to_true(system, self.q, self.v), self.states(system)
 
-        def given(tau: jax.Array) -> jax.Array:
+        def given(tau: jax.Array, z: jax.Array | None) -> jax.Array:
             if remember(system):
-                return self._remembered(system, tau, *state)
-            tree = Tree.of(system)
-            return jax.vmap(lambda *row: torques(tree, *row))(tau, *state)
+                return self._remembered(tree, tau, z, *state)
+            return jax.vmap(lambda z, *x: torques(tree_with_states(tree, z), *x))(z, tau, *state)
 
-        return jax.jvp(given, (self.tau,), (jnp.ones_like(self.tau),))
+        ones = jnp.ones_like(self.tau)
+        if z is None:
+            return jax.jvp(lambda tau: given(tau, None), (self.tau,), (ones,))
+        long = jax.ops.segment_max(self.t, self.first, len(self.t))[self.first]
+        dz = jax.vmap(lambda *row: lasting_change(tree, *row))
+        change = dz(z, self.tau, *state, long - self.t[self.first])
+        return jax.jvp(given, (self.tau, z), (ones, change))
 
     def _remembered(
-        self, system: System, tau: jax.Array, q: jax.Array, v: jax.Array
+        self, tree: Tree, tau: jax.Array, z: jax.Array | None, q: jax.Array, v: jax.Array
     ) -> Float[Array, "n nu"]:
         """The outputs (n, nu) of actuators with a memory, row by row of each recording."""
-        tree, row = Tree.of(system), jnp.arange(len(self.t))
+        row = jnp.arange(len(self.t))
         step = jnp.diff(self.t)
         # The step after the last row of a recording is like that before it.
         last = jnp.append(self.first[1:] != self.first[:-1], True)
@@ -230,13 +250,13 @@ class InverseDynamics(Problem):
         h = jnp.where(last, before, after)
 
         def turn(memories: Any, row: tuple) -> tuple[Any, jax.Array]:
-            begins, h, tau, q, v = row
+            begins, h, z, tau, q, v = row
             memories = chosen(begins, first_memories(tree, tau, q, v, h), timed(memories, h))
-            given = torques(tree, tau, q, v, memories)
+            given = torques(tree_with_states(tree, z), tau, q, v, memories)
             return next_memories(tree, tau, q, v, memories), given
 
         start = first_memories(tree, tau[0], q[0], v[0], h[0])
-        return jax.lax.scan(turn, start, (self.first == row, h, tau, q, v))[1]
+        return jax.lax.scan(turn, start, (self.first == row, h, z, tau, q, v))[1]
 
     def _mean(self, x: jax.Array) -> jax.Array:
         """The averages over neighbours of x (n, ...)."""

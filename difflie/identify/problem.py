@@ -122,17 +122,6 @@ def in_deviations(predicted: jax.Array, measured: jax.Array, deviation: jax.Arra
 QUATERNION_LENGTH = 0.1
 
 
-def check_without_states(system: System) -> None:
-    """Raises DataError for a system with internal states, which no row of a recording has."""
-    if system.nz:
-        names = ", ".join(name for name, _ in system.state_labels)
-        raise DataError(
-            f"{system.name}: the internal states {names} are not measured, and a fit does not "
-            "carry them from row to row; compare simulated motions in a function of your own, or "
-            "take parts without states"
-        )
-
-
 def needed(recording: Recording, widths: dict[str, int], system: System) -> dict[str, NDArray]:
     """The quantities (n, width) of a recording; raises DataError for a missing or unfit one.
 

@@ -27,8 +27,10 @@ from ..forces.actuators.acting import recalled, timed
 from ..io.results import Results
 from ..sensors.sensor import to_true
 from ..system.arguments import check_system
+from ..system.internal_states import owners, with_states
 from ..system.system import System
-from .problem import Deviation, Layout, Problem, check_without_states, needed
+from .internal_states import last_there, states_at_rows
+from .problem import Deviation, Layout, Problem, needed
 from .recordings import DataError, Recording, as_recordings
 from .sensors import differences, named_sensor, reading_deviations, readings_of, widths
 from .statistics import rms
@@ -41,7 +43,8 @@ class Readings(Problem):
 
     names: of the sensors. t (n,) in s, q (n, nq), v, a (n, nv), u (n, nu): the state and command of
     each row. given (n, K): the readings, NaN in gaps; deviation (n, K). recording (n,): that of
-    each row.
+    each row. stateful: whether a sensor depends on internal states, which follow the measured
+    motion (`internal_states.py`).
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -53,6 +56,7 @@ class Readings(Problem):
     given: jax.Array
     deviation: jax.Array
     recording: jax.Array
+    stateful: bool = eqx.field(static=True, default=False)
 
     @staticmethod
     def of(
@@ -64,12 +68,12 @@ class Readings(Problem):
 
         deviation: of the readings of each sensor, by its name, in its unit, one number or one for
         each of them. v, a and tau are needed where a sensor depends on them; a row in which one of
-        these has a gap is a gap for this sensor. Raises DataError for missing quantities and
-        readings, for readings with a wrong number of columns or without a number, and for unknown
-        sensors.
+        these has a gap is a gap for this sensor. Where one depends on internal states, v is needed,
+        and tau if they are those of actuators; in gaps these stay as in the row before. Raises
+        DataError for missing quantities and readings, for readings with a wrong number of columns
+        or without a number, and for unknown sensors.
         """
         check_system(system)
-        check_without_states(system)
         recordings = as_recordings(recordings)
         if not deviation:
             raise DataError(f"{system.name}: there is no sensor to compare; give a deviation")
@@ -85,13 +89,22 @@ class Readings(Problem):
         given = t, q, v, a, u, measured, np.concatenate(off)
         each = np.repeat(np.arange(len(recordings)), [len(r.t) for r in recordings])
         t, q, v, a, u, measured, off = (jnp.asarray(x, system.dtype) for x in given)
-        return Readings(names, t, q, v, a, u, measured, off, jnp.asarray(each))
+        stateful = any("z" in uses for uses in used.values())
+        return Readings(names, t, q, v, a, u, measured, off, jnp.asarray(each), stateful)
 
     def errors(self, system: System) -> Float[Array, "n K"]:
         """Predictions less readings (n, K) in the units of the sensors; zero at gaps."""
         q, v, a = to_true(system, self.q, self.v, self.a)
-        off = jax.vmap(lambda *row: differences(system, self.names, *row))
-        return off(self.given, q, v, a, self.u, self.t)
+        z = None
+        if self.stateful:
+            first = jnp.searchsorted(self.recording, self.recording)
+            z = states_at_rows(system, first, self.t, q, v, self.u)
+
+        def off(z: jax.Array | None, *row: jax.Array) -> jax.Array:
+            at = system if z is None else with_states(system, z)
+            return differences(at, self.names, *row)
+
+        return jax.vmap(off)(z, self.given, q, v, a, self.u, self.t)
 
     def residual(self, system: System, own: Float[Array, "*m"]) -> Float[Array, " k"]:
         return (self.errors(system) / self.deviation).ravel()
@@ -111,23 +124,29 @@ def _rows(
     """q, v, a and u of a recording, neutral or zero in gaps, and its readings (n, K)."""
     every = frozenset().union(*used.values())
     sizes = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nu}
-    wanted = {"q", *(_USES[name] for name in every)}
+    wanted = {"q", *(_USES[name] for name in every - {"z"})}
+    if "z" in every:
+        of_actuators = any(owner.group == "actuators" for owner in owners(system))
+        wanted |= {"v", "tau"} if of_actuators else {"v"}
     given = needed(recording, {k: size for k, size in sizes.items() if k in wanted}, system)
     gaps = {k: np.any(np.isnan(x), axis=1) for k, x in given.items()}
     measured = readings_of(system, recording, used)
     of = widths(system, tuple(used))
     for k, (name, uses) in enumerate(used.items()):
-        lost = gaps["q"] | np.any([gaps[_USES[use]] for use in uses] or [gaps["q"]], axis=0)
+        used_rows = [gaps[_USES[use]] for use in uses - {"z"}]
+        lost = gaps["q"] | np.any(used_rows or [gaps["q"]], axis=0)
         measured[np.ix_(lost, of == k)] = np.nan
         if np.isnan(measured[:, of == k]).all():
-            said = " or ".join(["q", *sorted(_USES[use] for use in uses)])
+            said = " or ".join(["q", *sorted(_USES[use] for use in uses - {"z"})])
             raise DataError(
                 f"{recording.name}: wherever {name!r} was read, {said} is a gap; leave its "
                 "deviation out, or the recording"
             )
-    q = np.where(gaps["q"][:, None], np.asarray(system.neutral()), given["q"])
+    # Any row will do in gaps, but internal states go on through them.
+    held = {k: np.asarray(last_there(gap)) for k, gap in gaps.items()}
+    q = np.where(gaps["q"][held["q"], None], np.asarray(system.neutral()), given["q"][held["q"]])
     others = (
-        np.where(gaps[k][:, None], 0, given[k])
+        np.where(gaps[k][held[k], None], 0, given[k][held[k]])
         if k in given
         else np.zeros((len(recording.t), sizes[k]))
         for k in ("v", "a", "tau")
@@ -233,17 +252,20 @@ class SimulatedReadings(eqx.Module):
         q: Float[Array, "w edges nq"],
         v: Float[Array, "w edges nv"],
         memories: Any,
+        z: Float[Array, "w edges nz"] | None,
     ) -> Float[Array, "w edges K"]:
         """Predictions less readings (w, s + 1, K) in the units of the sensors; zero at gaps.
 
-        q, v: of the simulated motion; memories (w, s + 1, ...): of the actuators, None for none.
+        q, v: of the simulated motion; memories (w, s + 1, ...): of the actuators, and internal
+        states z, None for none.
         """
 
-        def at(given, q, v, u, t, dt, memories):
+        def at(given, q, v, u, t, dt, memories, z):
             machine = recalled(system, memories and timed(memories, dt))
+            machine = machine if z is None else with_states(machine, z)
             return differences(machine, self.names, given, q, v, None, u, t)
 
-        return jax.vmap(jax.vmap(at))(self.given, q, v, self.u, self.t, self.dt, memories)
+        return jax.vmap(jax.vmap(at))(self.given, q, v, self.u, self.t, self.dt, memories, z)
 
     @property
     def there(self) -> Bool[Array, "w edges K"]:

@@ -167,7 +167,8 @@ def samples(system: System, recording: Recording, motion: NDArray | float | None
             f"{recording.name}: no row counts: {recording.t[-1] - recording.t[0]:.3g} s are too "
             f"short for motions of {fastest:.3g} Hz, or all have gaps; record a longer motion"
         )
-    q, v, a, tau = (np.where(np.isnan(x), 0, x) for x in (q, v, a, tau))
+    # Any row will do in gaps, but internal states go on through them.
+    q, v, a, tau = (filled(t, x) for x in (q, v, a, tau))
     return Samples(recording, t, q, v, a, tau, there, window, rows, counts, (cutoffs, both))
 
 

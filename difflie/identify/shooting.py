@@ -3,7 +3,8 @@
 Windows of one step are the one-step error; one window for a recording is the full rollout. Windows
 in between, with estimated initial states, are multiple shooting (Bock 1981). The time grid contains
 every measurement. Measured torques, the commands of actuators, are held from one to the next, as
-are the actuators' memories. A window starts with the memories that result from the rows before it.
+are the actuators' memories. A window starts with the memories that result from the rows before it,
+and with the internal states of its first row along the measured motion (`internal_states.py`).
 Readings of other sensors are compared with those along the simulated motion.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,17 +30,22 @@ from ..simulate import simulate
 from ..system.arguments import check_system
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .problem import (
-    Deviation,
-    Layout,
-    Problem,
-    check_without_states,
-    deviations,
-    in_deviations,
-    needed,
-)
+from .internal_states import last_there, states_between
+from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
 from .readings import SimulatedReadings
 from .recordings import DataError, Recording, as_recordings
+
+
+class Simulated(NamedTuple):
+    """Simulated windows: q (w, s + 1, nq), v (w, s + 1, nv), memories (w, s + 1, ...).
+
+    z (w, s + 1, nz): the internal states. None for memories and states that a machine has not.
+    """
+
+    q: jax.Array
+    v: jax.Array
+    memories: Any
+    z: jax.Array | None
 
 
 class Shooting(Problem):
@@ -50,8 +56,9 @@ class Shooting(Problem):
     starts where the one before ends. substeps: of the method between two measurements. free:
     whether the initial states are unknowns, which should then be continuous, weighted like the
     measurements: velocities only where their deviation is finite. memories (w, ...): of the
-    actuators at the starts; None to compute them from the rows before. readings: of other sensors,
-    which are more columns of each row; None for none.
+    actuators at the starts; None to compute them from the rows before. states (w, nz): internal
+    states at the starts; None to compute them likewise. readings: of other sensors, which are more
+    columns of each row; None for none.
     """
 
     dt: jax.Array
@@ -64,6 +71,7 @@ class Shooting(Problem):
     substeps: int = eqx.field(static=True, default=1)
     method: Method = eqx.field(static=True, default=RKMK4())
     memories: Any = None
+    states: jax.Array | None = None
     readings: SimulatedReadings | None = None
 
     @staticmethod
@@ -91,7 +99,6 @@ class Shooting(Problem):
         starts of windows, and for readings as `Readings.of` does.
         """
         check_system(system)
-        check_without_states(system)
         recordings = as_recordings(recordings)
         widths = {"q": system.nq, "v": system.nv, "tau": system.nu}
         if window is not None and window < 1:
@@ -151,10 +158,8 @@ class Shooting(Problem):
         """What encoders read in the simulated windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
         return to_measured(system, *self.simulated(system, own)[:2])
 
-    def simulated(
-        self, system: System, own: jax.Array
-    ) -> tuple[Float[Array, "w edges nq"], Float[Array, "w edges nv"], Any]:
-        """The simulated q (w, s + 1, nq), v (w, s + 1, nv) and memories (w, s + 1, ...)."""
+    def simulated(self, system: System, own: jax.Array) -> Simulated:
+        """The simulated windows."""
         q0, v0 = self.q[:, 0], self.v[:, 0]
         if self.free:
             # In deviations, so that all unknowns are of similar size.
@@ -165,11 +170,11 @@ class Shooting(Problem):
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
         q0, v0 = to_true(system, q0, v0)
         tree, memories = Tree.of(system), self.remembered(system)
-
+        z0 = self.first_states(system)
         n = self.substeps
 
         def substep(start: tuple, row: tuple) -> tuple[tuple, tuple]:
-            ((q, v), memories, acting), (begins, dt, tau) = start, row
+            ((q, v, z), memories, acting), (begins, dt, tau) = start, row
             if memories is not None:
                 # Commands are held over a row, and remembered once.
                 now = timed(memories, dt)
@@ -179,23 +184,49 @@ class Shooting(Problem):
                 recalled(system, acting),
                 q,
                 v,
+                z0=z,
                 dt=dt / n,
                 steps=1,
                 control=tau[None],
                 method=self.method,
             )
             # A motion that fails is like no measurement.
-            state = tuple(jnp.where(run.result.ok, x[-1], jnp.nan) for x in (run.q, run.v))
+            ends = run.q, run.v, run.z
+            state = tuple(
+                None if x is None else jnp.where(run.result.ok, x[-1], jnp.nan) for x in ends
+            )
             return (state, memories, acting), (state, memories)
 
-        def motion(q0, v0, dt, tau, memories):
-            start, acting = ((q0, v0), memories), memories and timed(memories, dt[0])
+        def motion(q0, v0, z0, dt, tau, memories):
+            start, acting = ((q0, v0, z0), memories), memories and timed(memories, dt[0])
             rows = jnp.tile(jnp.arange(n) == 0, len(dt)), *(jnp.repeat(x, n, 0) for x in (dt, tau))
             _, rest = native.scan(substep, (*start, acting), rows, n * len(dt), every=n)
             whole = jax.tree.map(lambda x, xs: jnp.concatenate((x[None], xs)), start, rest)
-            return *whole[0], whole[1]
+            (q, v, z), memories = whole
+            return Simulated(q, v, memories, z)
 
-        return jax.vmap(motion)(q0, v0, self.dt, self.tau, memories)
+        return jax.vmap(motion)(q0, v0, z0, self.dt, self.tau, memories)
+
+    def first_states(self, system: System) -> Float[Array, "w nz"] | None:
+        """The internal states (w, nz) at the starts of the windows; None without any.
+
+        Computed along the measured states, from those that the system holds at the first row of
+        each recording.
+        """
+        if self.states is not None or not system.nz:
+            return self.states
+        gap = jnp.isnan(self.q).any(axis=-1) | jnp.isnan(self.v).any(axis=-1)
+        held = jax.vmap(lambda x, gap: x[last_there(gap)])
+        rows = to_true(system, held(self.q, gap), held(self.v, gap))
+        before, after = (
+            tuple(x[:, part].reshape(-1, x.shape[-1]) for x in rows)
+            for part in (slice(-1), slice(1, None))
+        )
+        w, s = self.dt.shape
+        begins = (~self.follows[:, None] & (jnp.arange(s) == 0)).ravel()
+        commands = self.tau.reshape(w * s, -1)
+        found = states_between(system, begins, self.dt.ravel(), before, after, commands)
+        return found.reshape(w, s, -1)[:, 0]
 
     def remembered(self, system: System) -> Any:
         """The actuators' memories at the starts of the windows (w, ...); None without any.
@@ -245,8 +276,8 @@ class Shooting(Problem):
         )
 
     def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
-        true_q, true_v, memories = self.simulated(system, own)
-        q, v = to_measured(system, true_q, true_v)
+        simulated = self.simulated(system, own)
+        q, v = to_measured(system, *simulated[:2])
         nv = v.shape[-1]
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
         off = self.departure(system, q)
@@ -256,7 +287,7 @@ class Shooting(Problem):
             in_deviations(v, self.v, self.deviation[:, None, nv:]),
         ]
         if self.readings is not None:
-            errors = self.readings.errors(system, true_q, true_v, memories)
+            errors = self.readings.errors(system, *simulated)
             parts.append(errors / self.readings.deviation[:, None])
         residual = jnp.concatenate(parts, axis=-1)
         if not self.free:
@@ -326,7 +357,11 @@ def _completed(
         q = jnp.asarray(needed(recording, {"q": system.nq}, system)["q"])
         steps = jax.vmap(system.manifold.difference)(q[:-1], q[1:])
         v = np.asarray(steps) / np.diff(recording.t)[:, None]
-        recording = dataclasses.replace(recording, v=np.concatenate((v, v[-1:])))
+        v = np.concatenate((v, v[-1:]))
+        if system.nz:
+            # Internal states follow the velocity at a row, not that after it.
+            v[1:-1] = (v[:-2] + v[1:-1]) / 2
+        recording = dataclasses.replace(recording, v=v)
     if recording.tau is None:
         recording = dataclasses.replace(recording, tau=np.zeros((len(recording.t), system.nu)))
     return recording

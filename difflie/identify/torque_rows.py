@@ -39,10 +39,12 @@ from ..dynamics.regressor import parameters as inertial_parameters
 from ..forces import Drive, Stribeck
 from ..sensors.sensor import is_of_file, to_true
 from ..solvers.linear import product
+from ..system.internal_states import tree_with_states
 from ..system.joints import FORCE_UNITS
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import nearest
+from .internal_states import states_at_rows
 from .inverse_dynamics import InverseDynamics, needed_torque
 from .problem import Layout, LogNumber, Problem
 from .recordings import DataError, refuse
@@ -323,12 +325,19 @@ class TorqueModel(eqx.Module):
         return np.array([k for k, name in own if not name.endswith("/offset")], int)
 
     def known(self, samples: Samples) -> NDArray:
-        """The torque (r, nv) that no free number changes, averaged: of springs, of other bodies."""
-        return samples.averages(lambda part: _of_rows(_known_torques, self, samples, part))
+        """The torque (r, nv) that no free number changes, averaged: of springs, of other bodies.
+
+        Internal states follow the measured motion, from those that the system holds.
+        """
+        motion = samples.t, samples.q, samples.v, samples.tau
+        z = np.asarray(_states(self.system, *(jnp.asarray(x, self.system.dtype) for x in motion)))
+        rows = *_motion(samples), z
+        return samples.averages(lambda part: _of_rows(_known_torques, self, rows, part))
 
     def inertial_columns(self, samples: Samples) -> NDArray:
         """The columns (r, nv, 10 n) of the free bodies, one after the other, averaged."""
-        return samples.averages(lambda part: _of_rows(_columns, self, samples, part))
+        rows = _motion(samples)
+        return samples.averages(lambda part: _of_rows(_columns, self, rows, part))
 
     def joint_columns(self, samples: Samples, friction: Friction) -> NDArray:
         """The columns (m, nv, .) of all numbers of joints and couplings but load friction."""
@@ -457,13 +466,25 @@ def sign(v: NDArray, rise: NDArray | float) -> NDArray:
     return np.tanh(v / rise)
 
 
-def _of_rows(of: Callable, model: TorqueModel, samples: Samples, part: slice) -> NDArray:
-    """of(model, q, v, a) for some rows (k, nv), by one program for any number of them."""
-    state = (x[part] for x in (samples.q, samples.v, samples.a))
-    count = min(CHUNK, len(samples.t))
-    state = [np.pad(x, ((0, count - len(x)), (0, 0))) for x in state]
-    found = of(model, *(jnp.asarray(x) for x in state))
+def _motion(samples: Samples) -> tuple[NDArray, ...]:
+    return samples.q, samples.v, samples.a
+
+
+def _of_rows(of: Callable, model: TorqueModel, rows: Sequence[NDArray], part: slice) -> NDArray:
+    """of(model, *rows) for some of these rows (m, .), by one program for any number of them."""
+    count = min(CHUNK, len(rows[0]))
+    some = [np.pad(x[part], ((0, count - len(x[part])), (0, 0))) for x in rows]
+    found = of(model, *(jnp.asarray(x) for x in some))
     return np.asarray(found, float)[: part.stop - part.start]
+
+
+@eqx.filter_jit
+def _states(
+    system: System, t: jax.Array, q: jax.Array, v: jax.Array, tau: jax.Array
+) -> Float[Array, "m nz"]:
+    """The internal states along the motion of one recording."""
+    z = states_at_rows(system, jnp.zeros(len(t), int), t, q, v, tau)
+    return jnp.zeros((len(t), 0), system.dtype) if z is None else z
 
 
 @eqx.filter_jit
@@ -474,6 +495,9 @@ def _columns(model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array) -> ja
 
 
 @eqx.filter_jit
-def _known_torques(model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
+def _known_torques(
+    model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array, z: jax.Array
+) -> jax.Array:
     tree = Tree.of(without(model.system, model.bodies, own_dofs(model.system)))
-    return jax.vmap(lambda *state: needed_torque(tree, *state))(q, v, a)
+    needed = lambda q, v, a, z: needed_torque(tree_with_states(tree, z), q, v, a)  # noqa: E731
+    return jax.vmap(needed)(q, v, a, z)

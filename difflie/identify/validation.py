@@ -277,8 +277,9 @@ class Trial:
             gap = np.isnan(self.readings.given)
             measured = np.where(gap, np.nan, _along(self.readings, system))
         if self.motion is not None:
-            # With the memories from before each window, which its rows do not contain.
-            motion = dataclasses.replace(self.motion, memories=self.motion.remembered(system))
+            # With what is kept from before each window, which its rows do not contain.
+            memories, z = self.motion.remembered(system), self.motion.first_states(system)
+            motion = dataclasses.replace(self.motion, memories=memories, states=z)
             own = motion.own
             if self.observe is not None:
                 _, best = search(Parameters(system, []), (motion.beginnings(self.observe),))
@@ -318,10 +319,10 @@ def _warned(said: str) -> Iterator[None]:
 @eqx.filter_jit
 def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, ...]:
     """Simulated configurations of windows, and how far they and readings are from measured ones."""
-    q, v, memories = motion.simulated(system, own)
-    read, _ = to_measured(system, q, v)
+    simulated = motion.simulated(system, own)
+    read, _ = to_measured(system, *simulated[:2])
     others = motion.readings
-    errors = q[..., :0] if others is None else others.errors(system, q, v, memories)
+    errors = read[..., :0] if others is None else others.errors(system, *simulated)
     return read, motion.departure(system, read), errors
 
 

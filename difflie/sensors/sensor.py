@@ -24,6 +24,7 @@ from ..forces.at_joint import AtJoint
 from ..quantities import AccelerationQuantity, Quantity
 from ..quantities.quantity import as_quantity
 from ..system.fields import number, number_faults
+from ..system.internal_states import with_states
 from ..system.protocols import SensorElement
 from ..system.system import System
 from ..system.user_functions import called
@@ -177,14 +178,16 @@ class Sensor(eqx.Module):
         return units.pop() if len(units) == 1 else ""
 
     def needs(self, system: System) -> frozenset[str]:
-        """Which of "v", "a" and "u" it depends on where all are measured."""
+        """Which of "v", "a", "u" and internal states "z" it depends on where all are measured."""
         given = {"v": system.nv, "a": system.nv, "u": system.nu}
+        still, z = _still(system), jnp.full(system.nz, np.nan, system.dtype)
 
         def lost(name: str) -> bool:
             at = (jnp.full(n, np.nan if k == name else 0.0, system.dtype) for k, n in given.items())
-            return bool(jnp.isnan(_predicted(self, _still(system), *at)).any())
+            machine = with_states(still, z) if name == "z" else still
+            return bool(jnp.isnan(_predicted(self, machine, *at)).any())
 
-        return frozenset(name for name in given if lost(name))
+        return frozenset(name for name in (*given, *("z" * bool(system.nz))) if lost(name))
 
     def with_whole_bias(self, system: System) -> Sensor:
         """The same with a bias for each reading of the system: (k,), or () for k = 1."""

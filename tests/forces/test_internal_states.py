@@ -8,7 +8,6 @@ import pytest
 
 import difflie as dl
 import difflie.control as dc
-import difflie.identify as di
 import difflie.quantities as dq
 from difflie.integrators import METHODS, by_name
 from difflie.spatial import Force
@@ -349,8 +348,5 @@ def test_what_is_refused(arm, system):
             dl.attach(arm, part)
     with pytest.raises(ValueError, match="no actuator or coupling has internal states"):
         dl.simulate(arm, Q, V, z0=[1.0])
-    log = di.Recording("log", 0.01 * np.arange(9), np.zeros((9, 2)), np.zeros((9, 2)))
-    with pytest.raises(di.DataError, match="upper/stretch, couplings/1/charge are not measured"):
-        di.Shooting.of(system, [log], window=2, position=1e-3)
     with pytest.raises(ValueError, match="z0"):
         dl.simulate(system, Q, V, z0=[1.0])
