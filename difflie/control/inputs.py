@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..deprecated import renamed
+from ..forces.actuators.acting import dof_commands
 from ..forces.actuators.actuator import Axis, as_axis
 from ..forces.point_forces import FollowerForce
 from ..forces.points import coupling_force
@@ -24,6 +26,7 @@ from ..quantities import Effort
 from ..quantities.quantity import Labels, no_leaf
 from ..system.fields import Numbers, number
 from ..system.kinematic_tree import Tree
+from ..system.shown import some
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import ModelError, format_value, nearest
@@ -95,22 +98,26 @@ class Commands(Input):
         return u
 
 
+@renamed(dofs="commands")
 class Motors(Input):
     """Torques or forces at the degrees of freedom of joints, in N m or N.
 
     joints: names of joints, or patterns such as "*_knee"; a degree of freedom of a joint with
-    several has the name "joint[0]". `Limits.of` bounds them by the efforts in the robot's file.
+    several has the name "joint[0]". `Limits.of` bounds them by the efforts in the robot's file. On
+    a system with actuators they are the commands of those that act at these joints by themselves,
+    in their units and bounds; the commands of all others are 0.
     """
 
     joints: tuple[str, ...] = eqx.field(
         static=True, converter=lambda names: (names,) if isinstance(names, str) else tuple(names)
     )
 
-    def dofs(self, system: System) -> np.ndarray:
-        """(nu,) the entries of v at which they act."""
+    def commands(self, system: System) -> np.ndarray:
+        """(nu,) the entries of the system's command that they are."""
         if not self.joints:
             raise ModelError("Motors has no joints; name one or more, or patterns such as '*'")
         names = [name for name, _ in system.topology.velocity_labels]
+        at = dof_commands(system)
         chosen: list[int] = []
         for pattern in self.joints:
             fitting = [i for i, name in enumerate(names) if _fits(name, pattern)]
@@ -119,33 +126,42 @@ class Motors(Input):
                     f"{system.name}: no joint that moves by itself fits {format_value(pattern)}"
                     f"{nearest(pattern, names)}"
                 )
-            chosen += [i for i in fitting if i not in chosen]
-        _check_without_actuators(system, "Motors")
+            own = [k for i in fitting for k in at[i]]
+            if not own:
+                raise ModelError(
+                    f"{system.name}: no actuator acts at a joint {format_value(pattern)} by "
+                    f"itself; attach one there, or choose among {some(system.actuator_names, 8)}"
+                )
+            chosen += [k for k in own if k not in chosen]
         return np.array(chosen)
 
     def size(self, system: System) -> int:
-        return len(self.dofs(system))
+        return len(self.commands(system))
 
     def bounds(self, system: System) -> Bounds:
-        n, dtype = self.size(system), system.dtype
-        return jnp.full(n, -jnp.inf, dtype), jnp.full(n, jnp.inf, dtype)
+        return self._own(system, *Commands().bounds(system))
 
     def limits(self, system: System) -> Bounds:
-        lower, upper = _effort_limits(system)
-        return lower[self.dofs(system)], upper[self.dofs(system)]
+        return self._own(system, *Commands().limits(system))
+
+    def _own(self, system: System, lower: jax.Array, upper: jax.Array) -> Bounds:
+        own = self.commands(system)
+        return lower[own], upper[own]
 
     def labels(self, system: System) -> Labels:
-        efforts = Effort().labels(system)
-        return tuple(efforts[i] for i in self.dofs(system))
+        every = Commands().labels(system)
+        return tuple(every[i] for i in self.commands(system))
 
     def command(
         self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array | float
     ) -> jax.Array:
-        return jnp.zeros(system.nv, u.dtype).at[self.dofs(system)].set(u)
+        return jnp.zeros(system.nu, u.dtype).at[self.commands(system)].set(u)
 
 
 class Thrusters(Input):
     """Forces in N along axes of bodies, which turn with them: jets, propellers.
+
+    For systems without actuators; beside these attach an actuator along each axis.
 
     axes: a `difflie.Axis` each. lower, upper () or (nu,) in N: by default they only push.
     """
@@ -164,7 +180,12 @@ class Thrusters(Input):
                     f"{system.name}: a thruster is on {format_value(axis.body)}, and no body has "
                     f"this name{near}"
                 )
-        _check_without_actuators(system, "Thrusters")
+        if system.actuators:
+            raise ModelError(
+                f"{system.name}: it has actuators, and a command of these has no place for other "
+                "forces; attach each of the Thrusters as an actuator, dl.Thruster(axis=...), "
+                "whose commands are then controls, too"
+            )
         return len(self.axes)
 
     def bounds(self, system: System) -> Bounds:
@@ -277,11 +298,3 @@ def _effort_limits(system: System) -> Bounds:
     none, places = jnp.full(t.nv, jnp.inf, system.dtype), t.dof_velocity[own]
     least, most = (limit[own] for limit in system.joints.effort_limits)
     return (-none).at[places].set(least), none.at[places].set(most)
-
-
-def _check_without_actuators(system: System, kind: str) -> None:
-    if system.actuators:
-        raise ModelError(
-            f"{system.name}: it has actuators, and their commands are the controls; leave out "
-            f"{kind}, or take a system without actuators"
-        )

@@ -39,6 +39,7 @@ from .arm_equations import (
 from .assessment import ArmAssessment, JointScore, Prediction, scores
 from .consistency import Consistent, Distance, Nominal, NominalPrior, consistent
 from .fitting import Fit, judged
+from .joint_torques import at_joints, said_of_actuators, without_actuators
 from .least_squares import Outcome
 from .log_warnings import log_warnings, other_units, rate_warnings
 from .losses import Squares
@@ -56,7 +57,8 @@ class ArmSettings:
     """How an arm is identified.
 
     offsets: whether measured torques have offsets. stribeck: whether friction grows at low speed;
-    None where the recordings say so. load_friction: whether it grows with the load. distance and
+    None where the recordings say so. load_friction: whether it grows with the load. commands:
+    whether tau are the commands of the machine's actuators, and not torques at joints. distance and
     weight of the nearness to the file's numbers; None: the weight that predicts held-out blocks
     best, of which each recording has `blocks`. bandwidth of the motion in Hz, by default that of
     the recordings.
@@ -65,6 +67,7 @@ class ArmSettings:
     offsets: bool = True
     stribeck: bool | None = None
     load_friction: bool = False
+    commands: bool = False
     distance: Distance = "entropic"
     weight: float | None = None
     blocks: int = 5
@@ -105,10 +108,12 @@ def identify_arm(
     by `log_warnings`, the scale of all torques and large offsets.
 
     system: its geometry is taken as known, and its bodies' numbers as estimates. Springs and other
-    forces are known, too; internal states of these follow the measured motion. recordings: with q
-    and tau at all joints (and v and a where they were measured or smoothed); validate: others, by
-    which it is judged only. progress(stage) is called with the name of each stage as it begins,
-    such as "held-out block 3 of 5".
+    forces are known, too; internal states of these follow the measured motion. Actuators are left
+    aside, unless `settings.commands` says that tau are their commands (n, nu): then torques are
+    what they deliver for these along the measured motion. The fitted machine is without them, and
+    notes say so. recordings: with q and tau at all joints (and v and a where they were measured or
+    smoothed); validate: others, by which it is judged only. progress(stage) is called with the name
+    of each stage as it begins, such as "held-out block 3 of 5".
 
     Raises TypeError for what is no system or recording; DataError for machines other than trees of
     joints with one coordinate on a fixed base, for single precision, and for recordings that lack
@@ -133,7 +138,13 @@ def identify_arm(
             'jax.config.update("jax_enable_x64", True) before it is loaded, for double precision',
         ),
     )
-    model = TorqueModel.of(system, settings.couplings, offsets=settings.offsets)
+    said = said_of_actuators(system, settings.commands)
+    bare = without_actuators(system)
+    model = TorqueModel.of(bare, settings.couplings, offsets=settings.offsets)
+    recordings, validate = (
+        at_joints(system, runs, settings.commands) for runs in (recordings, validate)
+    )
+    system = bare
     motion = settings.bandwidth or np.max([bandwidth(r) for r in recordings], axis=0)
     logs = Logs.of(model, [samples(system, r, motion) for r in recordings])
     progress("shape of friction")
@@ -142,7 +153,7 @@ def identify_arm(
     equations = logs.equations(model, friction, about)
     _check_count(model, equations)
     base = solved(equations, model.names)
-    start, said = nearest_start(model)
+    start, repaired = nearest_start(model)
     scales = equations.scales(base.deviations)[model.inertial :]
     near = Nominal.of(start, len(model.bodies), scales), model.nonnegative
     weights = WEIGHTS if settings.weight is None else (settings.weight,)
@@ -162,6 +173,7 @@ def identify_arm(
     for recording in validate:
         log = Logs.of(model, [samples(system, recording, motion)])
         judged += _judged(model, numbers, log, log.equations(model, friction, best.x))
+    said += repaired
     said += [text for r in (*recordings, *validate) for text in log_warnings(system, r)]
     said += rate_warnings(recordings)
     short = too_short(logs, motion)

@@ -50,7 +50,8 @@ pos_elbow, vel_elbow, eff_elbow, as they are read from bags of ROS 2 and MCAP fi
 `every` and `slow` are of fits of torques alone. A `weight` of 2 counts as two of the run.
 
 [[drive]] has the numbers of difflie.Drive; without `delay` no delay is estimated. With actuators
-columns.tau are their commands, in their order and units. A table of what stands at a joint is for
+columns.tau are their commands, in their order and units; without [[parameter]] where [arm] says
+commands = true, and else torques at joints. A table of what stands at a joint is for
 several with joint = ["hinge1", "hinge2"]. Other actuators and forces have tables as
 in difflie/io/couplings.py. Files without a header or times, and bodies in free flight:
 

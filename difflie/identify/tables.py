@@ -25,6 +25,7 @@ class ArmTable:
         offsets = true                        weight = 100.0           # else chosen on blocks of
         stribeck = false                      blocks = 5               # rows that are held out
         load_friction = true                  distance = "geometric"   # or "entropic"
+        commands = true                       # tau are those of actuators, not torques
         bandwidth = 2.0                       # Hz, of the motion
                                               [[rate_coupling]]        # a motor that turns with
                                               joints = ["j5", "j6"]    # a sum of joint rates
@@ -34,6 +35,7 @@ class ArmTable:
     offsets: bool = True
     stribeck: bool | None = None
     load_friction: bool = False
+    commands: bool = False
     bandwidth: Annotated[float, number(unit="Hz", positive=True)] | None = None
 
 

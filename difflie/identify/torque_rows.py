@@ -271,9 +271,8 @@ class TorqueModel(eqx.Module):
                 '(system.base = "fixed"), or declare [[parameter]]s',
             ),
             (
-                system.actuators or not all(map(is_of_file, system.sensors)),
-                "it has actuators or sensors, whose numbers must be declared: give [[parameter]] "
-                "tables",
+                not all(map(is_of_file, system.sensors)),
+                "it has sensors, whose numbers must be declared: give [[parameter]] tables",
             ),
             (
                 not free,

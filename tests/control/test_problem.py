@@ -109,6 +109,29 @@ def test_inputs_make_commands():
     np.testing.assert_allclose(tau, [0.0, 0.0, 0.2 - 1.0, 2.0, 0.0, 0.0], atol=1e-12)
 
 
+def test_motors_choose_among_actuators():
+    """Commands by joint on a machine with actuators: their bounds, and zero for the others."""
+    arm = dl.load("difflie/data/arm7.urdf")
+    servo = dl.PositionServo("joint3", kp=10.0, kd=1.0)
+    driven = dl.attach(arm, dl.Motor("joint2", max_torque=5.0), servo, dl.Drive("joint5"))
+    chosen = dc.Motors(["joint5", "joint2"])
+    assert chosen.labels(driven) == (("joint5", ""), ("joint2", ""))
+    np.testing.assert_array_equal(chosen.bounds(driven)[1], [np.inf, 5.0])
+    at = driven.neutral(), jnp.zeros(7)
+    command = chosen.command(driven, *at, jnp.array([1.0, 2.0]), 0.0)
+    np.testing.assert_array_equal(command, [2.0, 0.0, 1.0])
+    assert dc.Motors("*").size(driven) == 3
+    with pytest.raises(dl.ModelError, match="no actuator acts at a joint 'joint1' by itself"):
+        dc.Motors("joint1").size(driven)
+    with pytest.raises(dl.ModelError, match="attach each of the Thrusters as an actuator"):
+        dc.Thrusters([dl.Axis("link7", (0, 0, 0), (1, 0, 0))]).size(driven)
+    problem = dc.Problem(
+        driven, *at, dt=0.05, steps=4, inputs=dc.Motors("joint2"), running=[dc.Effort(1.0)]
+    )
+    plan = dc.solve(problem, dc.FDDP())
+    assert plan.u.shape == (4, 1)
+
+
 def test_limits_are_those_of_the_file():
     arm = dl.load("difflie/data/arm7.urdf")
     limits = dc.Limits.of(arm)

@@ -463,3 +463,38 @@ def test_the_verdict_begins_with_a_doubt_about_units(fit):
     assert doubted.verdict == fit.assessment.verdict
     bad = dataclasses.replace(doubted, scores=scores)
     assert bad.verdict[0] == doubt and not any("another kind" in said for said in bad.verdict)
+
+
+@pytest.mark.slow
+def test_actuators_are_left_aside_or_deliver_for_commands():
+    """What is done with actuators: torques at joints need none, commands all; the notes say it."""
+    log = recording(seconds=8.0)
+    plain = di.identify_arm(FILE, log)
+    geared = dl.JointTransmission("j3", gear=40.0)
+    servo = dl.PositionServo("j1", kp=200.0, kd=5.0)
+    driven = dl.attach(FILE, servo, dl.Drive("j2"), dl.Motor(transmission=geared, max_torque=1e6))
+    aside = di.identify_arm(driven, log)
+    np.testing.assert_allclose(aside.values, plain.values, rtol=1e-9)
+    assert any("j1, j2, j3 are left aside" in note for note in aside.assessment.notes)
+    assert [type(a) for a in aside.system.actuators] == [dl.Drive] * 3  # those of offsets
+
+    v = np.gradient(log.q, log.t, axis=0)
+    u = log.tau / (200.0, 1.0, 40.0)
+    u[:, 0] += log.q[:, 0] + v[:, 0] * 5.0 / 200.0
+    commanded = dataclasses.replace(log, tau=u)
+    found = di.identify_arm(driven, commanded, settings=di.ArmSettings(commands=True))
+    np.testing.assert_allclose(found.values, plain.values, rtol=1e-6, atol=1e-9)
+    assert any("deliver for the commands" in note for note in found.assessment.notes)
+
+
+def test_commands_and_torques_are_not_mixed_up():
+    """One sentence for commands of no actuators, and for columns of commands taken for torques."""
+    log = recording(seconds=1.0)
+    with pytest.raises(di.DataError, match="tau cannot be commands, as it has no actuators"):
+        di.identify_arm(FILE, log, settings=di.ArmSettings(commands=True))
+    driven = dl.attach(FILE, dl.Drive("j1"), dl.Drive("j2"))
+    two = dataclasses.replace(log, tau=log.tau[:, :2])
+    with pytest.raises(di.DataError, match="tau has 2 columns, as many as arm has actuators"):
+        di.identify_arm(driven, two)
+    with pytest.raises(di.DataError, match="3 joints and 2 commands, j1, j2"):
+        di.identify_arm(driven, log, settings=di.ArmSettings(commands=True))
