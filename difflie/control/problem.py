@@ -116,7 +116,7 @@ class Problem(eqx.Module):
                 "'linear'"
             )
         self.interpolation = interpolation
-        look_once("Problem", self.method, system, q0, self.dt)
+        look_once("Problem", self.method, system, q0, v0, self.dt)
         self.duration = None if duration is None else _bounds_of_time(duration, system.dtype)
         for actuator in system.actuators:
             if actuator.has_state:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..system.arguments import checked
+from ..system.internal_states import states_of, tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.protocols import ForceElement
 from ..system.system import System
@@ -18,15 +19,18 @@ from ..system.traverse import tree_algorithm
 from ..system.user_functions import called
 from .at_joint import JointCoupling
 from .coupling import Coupling, PointCoupling
-from .passive import joint_force, joint_stretch
+from .internal_states import state_rates
+from .passive import joint_force, joint_stretch, passive
 from .points import coupling_force, point_frames
+from .stateful import Stateful
 
 
 def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """The kinetic and the potential energy in J, scalars; without dissipation the sum is constant.
 
     The potential is that of gravity, zero at the world origin, and of all springs, contacts and
-    stops (see `elastic_energy`). Bodies fixed to the world count in neither. q (nq,), v (nv,).
+    stops (see `elastic_energy`), at the internal states that the system holds. Bodies fixed to the
+    world count in neither. q (nq,), v (nv,).
 
     >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])
     >>> [round(float(part), 3) for part in dl.energy(ball, [1.0], [3.0])]  # in J
@@ -75,7 +79,9 @@ def with_mean_forces(couplings: Sequence[ForceElement]) -> list[PointCoupling]:
             continue
         by_forces = isinstance(c, PointCoupling)
         known = by_forces and type(c).mean_forces is not PointCoupling.mean_forces
-        if (isinstance(c, Coupling) and not by_forces) or (c.stores_energy and not known):
+        # What a part stores in internal states is no potential of q, so that it has no mean force.
+        stores = c.stores_energy and not isinstance(c, Stateful)
+        if (isinstance(c, Coupling) and not by_forces) or (stores and not known):
             raise ValueError(
                 f"simulate: EnergyMomentum knows no mean force of {c}; use another method, such "
                 "as RKMK4"
@@ -95,6 +101,24 @@ def coupling_energy(
 
 
 _elastic_energy = jax.jit(spring_energy)
+
+
+def lost_power(
+    tree: Tree, command: Float[Array, " nu"], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, ""]:
+    """The power () in W that passive forces take from the motion and do not store.
+
+    That of dampers and friction, and of parts whose internal states lose energy. command (nu,): on
+    which the rates of internal states depend.
+    """
+    t, system = tree.topology, tree.system
+
+    def stored(step: jax.Array, z: jax.Array) -> jax.Array:
+        return spring_energy(tree_with_states(tree, z), t.manifold.retract(q, step))
+
+    at = jnp.zeros_like(v), states_of(system)
+    rates = v, state_rates(tree, command, q, v) if system.nz else at[1]
+    return -jnp.sum(passive(tree, q, v) * v) - jax.jvp(stored, at, rates)[1]
 
 
 @jax.jit

@@ -21,7 +21,8 @@ class Stateful(eqx.Module):
     """A part with internal states, to derive from before `Actuator` or another class of a family.
 
     z0 (k,): the values of its k states where a motion begins, in their units; None is zero. Within
-    a step it holds their present values.
+    a step it holds their present values, which its `z` reads. So a part that stores energy in them
+    has a `potential` or `energy`, as others of its family have, that depends on self.z.
     """
 
     z0: jax.Array | None = eqx.field(

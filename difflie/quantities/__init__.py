@@ -17,6 +17,7 @@ from .deviation import Deviation as Deviation
 from .deviation import PoseDeviation as PoseDeviation
 from .deviation import StateDeviation as StateDeviation
 from .effort import ActuatorEffort as ActuatorEffort
+from .effort import Dissipation as Dissipation
 from .effort import Effort as Effort
 from .effort import Passive as Passive
 from .effort import Power as Power

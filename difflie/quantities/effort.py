@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from ..forces import passive_force
 from ..forces.actuators.acting import delivered, torques
+from ..forces.energy import lost_power
 from ..system.joints import FORCE_UNITS
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -142,3 +143,30 @@ class Power(Quantity):
         t: jax.Array | float,
     ) -> Float[Array, " nv"]:
         return Effort()(system, q, v, u, t) * v
+
+
+class Dissipation(Quantity):
+    """The power () in W that passive forces take from the motion and do not store as energy.
+
+    That of damping, friction and parts with internal states that lose energy. The energy of a
+    machine without constraints and wrenches changes at the rate sum(Power) - Dissipation, with that
+    which springs and internal states store, see `Energy`.
+    """
+
+    @property
+    def name(self) -> str:
+        return "dissipation"
+
+    def labels(self, system: System) -> Labels:
+        return (("dissipation", "W"),)
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: jax.Array | float,
+    ) -> Float[Array, ""]:
+        command = jnp.zeros(system.nu, v.dtype) if u is None else u
+        return lost_power(Tree.of(system), command, q, v)

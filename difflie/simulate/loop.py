@@ -199,9 +199,8 @@ def _trajectory(
     steps = (len(q) - 1) * save_every
     method, looked = run.how[1], {}
     if "resolution" in run.looked_at:
-        looked["resolution"] = loop.resolution(
-            run.start[1], last[1][0], None if u is None else u[0]
-        )
+        start, command = run.start[1:3], None if u is None else u[0]
+        looked["resolution"] = loop.resolution(start, last[1][:2], command)
     if "flight" in run.looked_at:
         looked["flight"] = flight(tree, q, v, last[0], dt, method)
     if isinstance(method, EmbeddedMuntheKaas):

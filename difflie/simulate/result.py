@@ -66,10 +66,10 @@ class Result(eqx.Module):
     which event stopped the motion, for runs with `until`. substeps: how many an adaptive method may
     take within a step; None for other methods.
 
-    resolution: whether the steps of an explicit method resolve damping, friction and stiffness at
-    the start; flight: whether free bodies, on which nothing but gravity acts, kept their momentum.
-    Neither makes a run fail. None where there is nothing to look at. not_modelled: what of the
-    robot's file would have changed the motion and is not in the system.
+    resolution: whether the steps of an explicit method resolve damping, friction, stiffness and
+    internal states at the start; flight: whether free bodies, on which nothing but gravity acts,
+    kept their momentum. Neither makes a run fail. None where there is nothing to look at.
+    not_modelled: what of the robot's file would have changed the motion and is not in the system.
     """
 
     nonfinite_step: jax.Array

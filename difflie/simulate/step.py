@@ -93,7 +93,7 @@ def step(
                 f"step: {actuator} has a memory, and one step knows nothing of what was commanded "
                 "before; use simulate, or an actuator without delay and lag"
             )
-    look_once("step", method, system, q, dt)
+    look_once("step", method, system, q, v, dt)
     n_bodies = len(system.body_names)
     control = _held(system, "control", control, (system.nu,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))

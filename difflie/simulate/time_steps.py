@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -119,20 +118,26 @@ class TimeSteps(NamedTuple):
             reduced = {name: r.begin(t0, values[name]) for name, r in self.reductions.items()}
         return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command, held, reduced)
 
-    def resolution(self, q0: jax.Array, q1: jax.Array, u: jax.Array | None) -> Resolution:
-        """What the steps resolve at the start q0 (nq,), under the command u (nu,); None for none.
+    def resolution(
+        self, start: Sequence[jax.Array], end: Sequence[jax.Array], u: jax.Array | None
+    ) -> Resolution:
+        """What the steps resolve at the start, under the command u (nu,) there, None for none.
 
-        Of a machine with contacts and stops, which carry nothing before they are closed, at the end
-        q1 (nq,) as well, whichever is worse.
+        start, end: q (nq,) and v (nv,). Of a machine with contacts and stops, which carry nothing
+        before they are closed, at the end as well, whichever is worse.
         """
         tree, inputs = self.tree, Inputs(None if u is None else constant(jax.lax.stop_gradient(u)))
-        force = partial(passive, tree)
+        force = passive
         if self.sampled is None and not remember(tree.system):
-            force = lambda q, v: inputs.acting(tree, 0.0, q, v)[0]  # noqa: E731
-        looked = partial(resolution, tree, force=force, dt=self.dt, method=self.formulation.method)
+            force = lambda tree, q, v: inputs.acting(tree, 0.0, q, v)[0]  # noqa: E731
+
+        def looked(q: jax.Array, v: jax.Array) -> Resolution:
+            return resolution(tree, q, v, u, force, self.dt, self.formulation.method)
+
         if not any(isinstance(part, Compliance) for part in tree.system.couplings):
-            return looked(q0)
-        return worse(jax.lax.map(looked, jnp.stack((q0, q1))))
+            return looked(*start)
+        both = [jnp.stack(each) for each in zip(start, end, strict=True)]
+        return worse(jax.lax.map(lambda state: looked(*state), tuple(both)))
 
     def inputs_over_step(
         self, k: jax.Array, row: Any, inner: Any, held: Held | None

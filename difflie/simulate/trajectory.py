@@ -25,6 +25,7 @@ from ..forces import energy
 from ..forces.contact_report import ContactReport, contact_numbers, contact_of
 from ..quantities import Curve, Effort, Energy, Passive, along, curve
 from ..sensors import readings
+from ..system.internal_states import with_states
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import tree_algorithm
@@ -131,7 +132,11 @@ class Trajectory(eqx.Module):
 
     def energy(self, system: System) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
         """Kinetic and potential energy (m + 1,) in J at the saved times."""
-        return jax.vmap(lambda q, v: energy(system, q, v))(self.q, self.v)
+
+        def at(q: jax.Array, v: jax.Array, z: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+            return energy(system if z is None else with_states(system, z), q, v)
+
+        return jax.vmap(at)(self.q, self.v, self.z)
 
     def momentum(self, system: System) -> Float[Array, "saved 6"]:
         """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""

@@ -29,6 +29,7 @@ from ..forces.shape_contact import ShapeContact
 from ..forces.springs import Elastic
 from ..io.appearance.shape import Appearance, Shape, ellipsoid
 from ..quantities import Curve, Energy
+from ..system.internal_states import with_states
 from ..system.kinematic_tree import Tree
 from ..system.shown import some
 from ..system.system import System
@@ -182,7 +183,9 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
     count = _leading(system, whole)
     # A motion in single precision is drawn by a system in double precision, too.
     q, v = (jnp.asarray(a[:count], system.neutral().dtype) for a in (q, v))
-    measured = _measured(system, q, v, _impulses(run, count))
+    z = getattr(run, "z", None)
+    z = None if z is None else jnp.asarray(z[:count], q.dtype)
+    measured = _measured(system, q, v, z, _impulses(run, count))
     # Finite numbers may have no poses: a quaternion that is zero, a number that overflows.
     count = _leading(system, np.isfinite(measured.poses).all(axis=(1, 2, 3)))
     seen: Any = jax.tree.map(lambda a: np.asarray(a[:count]), measured)
@@ -291,7 +294,9 @@ def _leading(system: System, finite: Any) -> int:
 
 
 @eqx.filter_jit
-def _measured(system: System, q: jax.Array, v: jax.Array, impulses: jax.Array | None) -> _Seen:
+def _measured(
+    system: System, q: jax.Array, v: jax.Array, z: jax.Array | None, impulses: jax.Array | None
+) -> _Seen:
     """All that is measured, in one compiled program."""
     strands = {}
     contacts = {}
@@ -303,9 +308,9 @@ def _measured(system: System, q: jax.Array, v: jax.Array, impulses: jax.Array | 
             free = _counted(coupling, {*strands, *contacts, *taken})
             named[coupling.name or free] = coupling
 
-    def at(q: jax.Array, v: jax.Array, impulses: jax.Array | None) -> _Seen:
+    def at(q: jax.Array, v: jax.Array, z: jax.Array | None, impulses: jax.Array | None) -> _Seen:
         tree = Tree.of(system)
-        kinetic, potential = energy(system, q, v)
+        kinetic, potential = energy(system if z is None else with_states(system, z), q, v)
         springs = {name: _strand(tree, spring, q) for name, spring in strands.items()}
         pushes = {name: _contact(tree, contact, q, v) for name, contact in contacts.items()}
         return _Seen(
@@ -318,7 +323,7 @@ def _measured(system: System, q: jax.Array, v: jax.Array, impulses: jax.Array | 
             hard={} if impulses is None else _hard_contacts(tree, q, impulses),
         )
 
-    return jax.vmap(in_one(system.topology, at))(q, v, impulses)
+    return jax.vmap(in_one(system.topology, at))(q, v, z, impulses)
 
 
 def _counted(coupling: Any, taken: set[Any]) -> str:
