@@ -378,6 +378,9 @@ def select(system: System, pattern: str) -> list[Entry]:
             f"{system.name}: no parameter matches {format_value(pattern)}; the nearest is "
             f"{near[0]!r}"
         )
+    if any(pattern in (e.path, named(e.owner, e.leaf)) for e in matching):
+        # The path of one number is not another's by its joint, if that has a name of its own.
+        matching = [e for e in matching if e.alias != pattern]
     return [e for e in matching if e.path == pattern or _counts(system, e)] or matching
 
 

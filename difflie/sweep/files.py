@@ -27,7 +27,8 @@
     reduction = "Least"               # Final, Peak, Greatest, Mean, RootMeanSquare, Drift, TimeTo
 
 Every row says besides how its motion ended, and when a limit of a joint was exceeded. simulation.
-save_every keeps q and v of every n-th step of every row, and the motion ends with the last.
+save_every keeps q, v and internal states z of every n-th step of every row, and the motion ends
+with the last. Paths of numbers of parts are theirs, such as "rubber/z0[0]", where a state starts.
 Instead of a simulation,
 
     [sweep]

@@ -32,15 +32,16 @@ class Motions:
     """Simulations of a system, of which reductions are kept, as a function of numbers by name.
 
     The names are paths of numbers of the system (see `difflie.parameters.paths`; a pattern sets all
-    that match), "q0/JOINT" and "v0/JOINT" for the initial state of a joint with one coordinate,
-    "dt", and "control/FIELD" for a field of a control that is an Equinox module. Rows in which
-    entries such as "hull/I_xx" make an inertia that no rigid body has are refused. relative: the
-    names whose numbers are factors of those of the machine, instead of values.
+    that match), such as "PART/z0[0]" for the first internal state of a part at the start;
+    "q0/JOINT" and "v0/JOINT" for the initial state of a joint with one coordinate, "dt", and
+    "control/FIELD" for a field of a control that is an Equinox module. Rows in which entries such
+    as "hull/I_xx" make an inertia that no rigid body has are refused. relative: the names whose
+    numbers are factors of those of the machine, instead of values.
 
     q0 (nq,), v0 (nv,): by default the neutral state. dt, steps or duration, method, control, until:
     as of `simulate`; with a duration dt cannot be varied. reductions: by name, see
     `difflie.quantities`; `outputs(system, trajectory)` returns more arrays by name; save_every > 0
-    keeps q and v of every n-th step, with the last of which the motion ends.
+    keeps q, v and internal states z of every n-th step, with the last of which the motion ends.
     """
 
     system: System
@@ -98,7 +99,7 @@ class Motions:
         if self.outputs is not None:
             found |= {k: jnp.asarray(x) for k, x in self.outputs(system, run).items()}
         if self.save_every:
-            found |= {"q": run.q, "v": run.v}
+            found |= {"q": run.q, "v": run.v} | ({} if run.z is None else {"z": run.z})
         return found | _ended(run.result)
 
     def fault(self, name: str, value: float) -> str:

@@ -262,3 +262,39 @@ def test_arms_know_their_elements():
     assert all(score.rmse < 0.03 for score in fit.assessment.scores)
     plain = di.identify_arm(rods(), log)
     assert plain.assessment.scores[0].rmse > 0.1
+
+
+class Late(dl.Actuator):
+    """A command that acts a step later: a memory."""
+
+    def init(self, command, q, v):
+        return command
+
+    def torque(self, command, q, v, memory):
+        return memory.kept, memory._replace(kept=command)
+
+
+def test_memories_beside_states(log):
+    """Guards the efforts of a delayed command and of a lagging one in one machine."""
+    parts = {k: getattr(log[0], k)[:40] for k in ("t", "q", "v", "a", "tau")}
+    recording = di.Recording("part", **parts)
+    late = dl.attach(rods(), Late(joint="upper"), Lag(1.0, 0.05, joint="lower"))
+    problem = di.InverseDynamics.of(late, [recording])
+    efforts, u = np.asarray(problem.efforts(late)), parts["tau"]
+    np.testing.assert_allclose(efforts[1:, 0], u[:-1, 0], rtol=1e-12)
+    expected = np.zeros(40)
+    for k in range(39):
+        decay = np.exp(-0.005 / 0.05)
+        expected[k + 1] = decay * expected[k] + (1 - decay) * u[k, 1]
+    np.testing.assert_allclose(efforts[:, 1], expected, atol=1e-4 * np.abs(expected).max())
+    starts = di.Shooting.of(late, [recording], window=10).first_states(late)
+    np.testing.assert_allclose(starts[:, 0], efforts[[0, 10, 20, 30], 1], rtol=1e-9)
+
+
+def test_windows_without_velocities(log):
+    """Guards states of windows whose velocities are differences, centred on the row."""
+    recording, run = log
+    bare = di.Recording("positions", recording.t, np.asarray(run.q), tau=recording.tau)
+    problem = di.Shooting.of(TRUE, [bare], window=50, free=True)
+    starts = problem.first_states(TRUE)
+    np.testing.assert_allclose(starts, run.z[:-1:50], atol=2e-3 * float(jnp.abs(run.z).max()))
