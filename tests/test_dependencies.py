@@ -29,7 +29,7 @@ CORE = names(PROJECT["dependencies"])
 EXTRAS = names(
     r
     for extra, rs in PROJECT["optional-dependencies"].items()
-    if extra not in ("docs", "test")
+    if extra not in ("docs", "test", "collections")
     for r in rs
 )
 
