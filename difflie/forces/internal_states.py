@@ -21,8 +21,8 @@ z = base + h f(z) falls into one small system of equations for each element.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import format_value, real_values
-from .actuators.acting import output_rates
+from .actuators.acting import lengths, output_rates
 from .at_joint import JointForce
 from .coupling import Coupling, at_points
 from .points import point_motions
@@ -100,44 +100,55 @@ def wrong_rates(element: Any, *motion: Any) -> list[str]:
     return []
 
 
+class Moved(NamedTuple):
+    """What the laws of parts with internal states get of a motion.
+
+    actuators: the lengths of all actuators and their rates; joints: the coordinates and rates of
+    the dofs (n_dofs,) each; points: the frames and twists of each `StatefulCoupling`, in its order.
+    """
+
+    actuators: tuple[Sequence[jax.Array], Sequence[jax.Array]]
+    joints: tuple[jax.Array, jax.Array]
+    points: Sequence[Any]
+
+    @staticmethod
+    def at(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Moved:
+        """Those at q (nq,) and v (nv,)."""
+        there = owners(tree.system)
+        acting = any(owner.group == "actuators" for owner in there)
+        paths = [o.element.path for o in there if isinstance(o.element, StatefulCoupling)]
+        return Moved(
+            lengths(tree, q, v) if acting else ([], []),
+            (tree.coordinates(q), tree.rates(v)),
+            point_motions(tree, paths, q, v) if paths else [],
+        )
+
+
 def state_rates(
-    tree: Tree, command: Float[Array, " nu"], q: Float[Array, " nq"], v: Float[Array, " nv"]
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    moved: Moved | None = None,
 ) -> Float[Array, " nz"]:
-    """dz/dt (nz,) at the states that the tree's system holds, under a command (nu,)."""
-    there = owners(tree.system)
-    rates = dict(zip(_places(there, "actuators"), output_rates(tree, command, q, v), strict=True))
-    rates |= _rates_at_joints(tree, there, q, v) | _rates_at_points(tree, there, q, v)
-    parts = [
-        real_values(f"dz/dt of {owner.element}", rates[owner.place.start], q.dtype)
-        for owner in there
-    ]
-    return jnp.concatenate([q[:0], *parts])
+    """dz/dt (nz,) at the states that the tree's system holds, under a command (nu,).
 
-
-def _places(there: list, group: str) -> list[int]:
-    return [owner.place.start for owner in there if owner.group == group]
-
-
-def _rates_at_joints(tree: Tree, there: list, q: jax.Array, v: jax.Array) -> dict[int, jax.Array]:
-    forces = [owner for owner in there if isinstance(owner.element, StatefulJointForce)]
-    if not forces:
-        return {}
-    x, rate, found = tree.coordinates(q), tree.rates(v), {}
-    for owner in forces:
-        k = owner.element.dof(tree.topology)
-        found[owner.place.start] = called(owner.element.law, x[k], rate[k], owner.element.z)[1]
-    return found
-
-
-def _rates_at_points(tree: Tree, there: list, q: jax.Array, v: jax.Array) -> dict[int, jax.Array]:
-    couplings = [owner for owner in there if isinstance(owner.element, StatefulCoupling)]
-    if not couplings:
-        return {}
-    motions = point_motions(tree, [owner.element.path for owner in couplings], q, v)
-    return {
-        owner.place.start: called(owner.element.law, *motion, owner.element.z)[1]
-        for owner, motion in zip(couplings, motions, strict=True)
-    }
+    moved: what the laws get at q (nq,) and v (nv,), where it is known already.
+    """
+    moved = Moved.at(tree, q, v) if moved is None else moved
+    rates, (x, rate), points = [], moved.joints, iter(moved.points)
+    acting = iter(output_rates(tree.system, command, *moved.actuators))
+    for owner in owners(tree.system):
+        element = owner.element
+        if owner.group == "actuators":
+            own = next(acting)
+        elif isinstance(element, StatefulJointForce):
+            k = element.dof(tree.topology)
+            own = called(element.law, x[k], rate[k], element.z)[1]
+        else:
+            own = called(element.law, *next(points), element.z)[1]
+        rates.append(real_values(f"dz/dt of {element}", own, q.dtype))
+    return jnp.concatenate([q[:0], *rates])
 
 
 def implicit_states(
@@ -207,4 +218,5 @@ def rates_at(
     tree: Tree, command: Float[Array, " nu"], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Rates:
     """dz/dt as a function of z (nz,) at a motion q (nq,), v (nv,) and under a command (nu,)."""
-    return lambda z: state_rates(tree_with_states(tree, z), command, q, v)
+    moved = Moved.at(tree, q, v)
+    return lambda z: state_rates(tree_with_states(tree, z), command, q, v, moved)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..coupling import Coupling
 from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
 from ..stateful import Stateful
-from ..transmissions import CoordinateTransmission, PointTransmission, Pull, transmitted
+from ..transmissions import CoordinateTransmission, PointTransmission, Pull, entry, transmitted
 from .actuator import Actuator, Memory, Scalar
 
 Memories = tuple[Memory | None, ...]
@@ -58,27 +58,26 @@ def generalised(
 
 
 def output_rates(
-    tree: Tree,
-    command: Float[Array, " nu"],
-    q: Float[Array, " nq"],
-    v: Float[Array, " nv"],
+    system: System, command: Float[Array, " nu"], x: Sequence[Scalar], rate: Sequence[Scalar]
 ) -> list[Float[Array, " k"]]:
-    """dz/dt (k,) of each actuator with internal states, at those that it holds."""
-    held = [(i, a) for i, a in enumerate(tree.system.actuators) if isinstance(a, Stateful)]
-    if not held:
-        return []
-    x, rate = lengths(tree, q, v)
-    return [called(a.torque, command[i], x[i], rate[i], a.z)[1] for i, a in held]
+    """dz/dt (k,) of each actuator with internal states, at those that it holds.
+
+    x, rate: the `lengths` of all actuators, and their rates.
+    """
+    held = [(i, a) for i, a in enumerate(system.actuators) if isinstance(a, Stateful)]
+    return [called(a.torque, entry(command, i), x[i], rate[i], a.z)[1] for i, a in held]
 
 
 def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nv"]:
-    """The generalised force (nv,) of the actuators at joints, from all torques (nu,)."""
+    """The generalised force (nv,) of the actuators at one degree of freedom, of torques (nu,)."""
     if not system.actuators:
         return torques
-    which = np.array([i for i, a in enumerate(system.actuators) if a.joint is not None], dtype=int)
-    dofs = np.array([system.actuators[i].velocity(system.topology) for i in which], dtype=int)
+    at = [(i, a.single_dof(system)) for i, a in enumerate(system.actuators)]
+    which, dofs = np.array([pair for pair in at if pair[1] is not None], dtype=int).reshape(-1, 2).T
     if not which.size:
         return jnp.zeros(system.nv, torques.dtype)
+    if any(_geared(a) for a in system.actuators):
+        torques = torques * joint_gears(system)
     return jnp.zeros(system.nv, torques.dtype).at[dofs].add(torques[which])
 
 
@@ -88,9 +87,16 @@ def transmitted_force_of(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> Float[Array, " nv"] | None:
-    """The generalised force (nv,) along axes and transmissions; None where there are none."""
-    pushing = pushes(tree.system, torques)
-    geared = [(i, a.transmission) for i, a in enumerate(tree.system.actuators) if _geared(a)]
+    """The generalised force (nv,) along axes and transmissions; None where there are none.
+
+    Transmissions at one degree of freedom are left to `joint_force_of`.
+    """
+    pushing, system = pushes(tree.system, torques), tree.system
+    geared = [
+        (i, a.transmission)
+        for i, a in enumerate(system.actuators)
+        if _geared(a) and a.single_dof(system) is None
+    ]
     forces = [tree.generalised(gear.lever(tree, q)[1] * torques[i]) for i, gear in geared]
     forces += [coupling_force(tree, pushing, q, v)] if pushing else []
     return sum(forces[1:], forces[0]) if forces else None
@@ -261,7 +267,7 @@ def _laws(
     outputs = []
     for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
         held = actuator.z if isinstance(actuator, Stateful) else memory
-        given = command[i], x[i], rate[i], held
+        given = entry(command, i), x[i], rate[i], held
         torque, after = called(actuator.torque, *given)
         outputs.append((real_values(f"the torque of {actuator}", torque, q.dtype), after))
     return outputs
@@ -280,9 +286,10 @@ def lengths(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], li
     x, rate = [], []
     for actuator in actuators:
         if isinstance(actuator.transmission, CoordinateTransmission):
-            length, arm = actuator.transmission.lever(tree, q)
-            x.append(length)
-            rate.append(jnp.sum(arm * tree.rates(v)))
+            for values, value in zip(
+                (x, rate), actuator.transmission.motion(tree, q, v), strict=True
+            ):
+                values.append(value)
             continue
         if actuator.transmission is not None:
             for values, value in zip((x, rate), next(lengths), strict=True):
@@ -293,6 +300,6 @@ def lengths(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], li
             rate.append(next(along))
             continue
         place = actuator.coordinate(t)
-        x.append(q[place] if place >= 0 else zero)
-        rate.append(v[actuator.velocity(t)])
+        x.append(entry(q, place) if place >= 0 else zero)
+        rate.append(entry(v, actuator.velocity(t)))
     return x, rate

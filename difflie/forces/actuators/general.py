@@ -57,7 +57,7 @@ class GeneralActuator(Actuator):
     def force(self, u: Scalar, length: Scalar, rate: Scalar) -> Scalar:
         """The force () in N or N m for an input u () within its range."""
         at = jnp.stack((jnp.ones_like(length), length, rate))
-        return inside(jnp.sum(self.gain * at) * u + jnp.sum(self.bias * at), self.force_range)
+        return inside(jnp.sum((self.gain * u + self.bias) * at), self.force_range)
 
 
 def inside(x: Scalar, limits: Float[Array, "2"] | None) -> Scalar:

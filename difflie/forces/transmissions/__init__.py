@@ -15,4 +15,5 @@ from .transmission import CoordinateTransmission as CoordinateTransmission
 from .transmission import PointTransmission as PointTransmission
 from .transmission import Pull as Pull
 from .transmission import Transmission as Transmission
+from .transmission import entry as entry
 from .transmission import transmitted as transmitted

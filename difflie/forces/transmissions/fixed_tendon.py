@@ -66,10 +66,19 @@ class FixedTendon(CoordinateTransmission):
         self, t: Topology, x: Float[Array, " n_dofs"]
     ) -> tuple[Float[Array, ""], Float[Array, " n_dofs"]]:
         """The length () in m and its moment arm (n_dofs,) at the dofs' coordinates (n_dofs,)."""
-        dofs = np.array([t.dof_start[t.joints.index(name)] for name in self.joints], dtype=int)
-        coefficients = self.gear * self.coefficients
+        dofs, coefficients = self._dofs(t), self.gear * self.coefficients
         length = self.gear * self.offset + jnp.sum(coefficients * x[dofs])
         return length, jnp.zeros_like(x).at[dofs].add(coefficients)
+
+    def motion(
+        self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        dofs, coefficients = self._dofs(tree.topology), self.gear * self.coefficients
+        length = self.gear * self.offset + jnp.sum(coefficients * tree.coordinates(q)[dofs])
+        return length, jnp.sum(coefficients * tree.rates(v)[dofs])
+
+    def _dofs(self, t: Topology) -> np.ndarray:
+        return np.array([t.dof_start[t.joints.index(name)] for name in self.joints], dtype=int)
 
     def __str__(self) -> str:
         return f"FixedTendon ({', '.join(map(repr, self.joints))})"

@@ -13,7 +13,7 @@ from ...system.joints import Free, Spherical
 from ...system.kinematic_tree import Tree
 from ...system.system import System
 from ...system.validation import format_value, nearest
-from .transmission import CoordinateTransmission
+from .transmission import CoordinateTransmission, entry
 
 
 class JointTransmission(CoordinateTransmission):
@@ -83,6 +83,17 @@ class JointTransmission(CoordinateTransmission):
             arm = jnp.concatenate((axis, inward @ gear[3:]))
             return jnp.zeros((), q.dtype), nothing.at[dofs].set(arm)
         return jnp.dot(quaternion.log(turned), axis), nothing.at[dofs].set(axis)
+
+    def motion(
+        self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        t = tree.topology
+        b = t.joints.index(self.joint)
+        if len(t.kinds[b]) > 1:
+            return super().motion(tree, q, v)
+        gear = jnp.reshape(self.gear, ()).astype(q.dtype)
+        x = entry(q, int(t.coordinate_start[b])) + self.reference
+        return gear * x, gear * entry(v, int(t.velocity_start[b]))
 
     def __str__(self) -> str:
         return f"JointTransmission ({self.joint!r})"

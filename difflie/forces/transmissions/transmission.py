@@ -61,6 +61,13 @@ class CoordinateTransmission(Transmission):
     ) -> tuple[Float[Array, ""], Float[Array, " n_dofs"]]:
         """The length () in m or rad at q (nq,), and the moment arm (n_dofs,) along all dofs."""
 
+    def motion(
+        self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The length () in m or rad and its rate (), at q (nq,) and v (nv,)."""
+        length, arm = self.lever(tree, q)
+        return length, jnp.sum(arm * tree.rates(v))
+
     def single_dof(self, system: System) -> int | None:
         """The index in v of the one degree of freedom at which it acts; None where none is such."""
         return None
@@ -133,6 +140,11 @@ def _transmitted(
 ) -> list[tuple[jax.Array, jax.Array]]:
     motions = point_motions(tree, [each.path for each in transmissions], q, v)
     return [each.motion(*at) for each, at in zip(transmissions, motions, strict=True)]
+
+
+def entry(x: Float[Array, " n"], i: int) -> Float[Array, ""]:
+    """x[i] () of an array (n,), which jax traces faster so."""
+    return jax.lax.index_in_dim(x, i, keepdims=False)
 
 
 def stacked(vectors: list[Vector]) -> Vector:
