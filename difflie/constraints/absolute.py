@@ -140,7 +140,9 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
         group: getattr(system, group) for group in ("couplings", "actuators", "sensors", "frames")
     }
     states = {
-        name: KeptState(*absolute_state(result, system, state.q, state.v), state.commands)
+        name: KeptState(
+            *absolute_state(result, system, state.q, state.v), state.commands, state.internal
+        )
         for name, state in system.states.items()
     }
     topology = replace(result.topology, not_modelled=system.not_modelled)

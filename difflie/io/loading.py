@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..constraints import assemble, lock
 from ..integrators import Method, by_name
 from ..system.arguments import checked, on_manifold
+from ..system.internal_states import with_states
 from ..system.named_states import NamedState
 from ..system.system import System
 from ..system.validation import format_value, nearest
@@ -69,13 +70,16 @@ class Start(NamedTuple):
 def start_of(config: MotionFile, where: str, method: str) -> Start:
     """What a motion begins with: the system with its constraints, a start on them, the method.
 
-    method: its name, which the key `where` of the file has. Raises as `load_system`, `ConfigError`
-    for a state or method that does not suit, and `ModelError` for such constraints.
+    Internal states begin as in a named state. method: its name, which the key `where` of the file
+    has. Raises as `load_system`, `ConfigError` for a state or method that does not suit, and
+    `ModelError` for such constraints.
     """
     system = closed(load_system(config), config.constraint, config.path)
     with located(f"{config.path}: {where}: "):
         found = by_name(method)
     guess = state_of(system, config.initial, f"{config.path}: initial")
+    if config.initial.state is not None:
+        system = with_states(system, system.internal_state(config.initial.state))
     with located(f"{config.path}: initial: "):
         return Start(system, *assemble(system, *guess), guess, found)
 

@@ -21,11 +21,12 @@ class NamedState(NamedTuple):
 
 
 class KeptState(eqx.Module):
-    """A state as a system keeps it: q (nq,), v (nv,), and the commands () by actuator.
+    """A state as a system keeps it: q (nq,), v (nv,), the commands () by actuator.
 
-    So it outlives the attachment of actuators.
+    internal: internal states () by their labels. So it outlives the attachment of actuators.
     """
 
     q: jax.Array
     v: jax.Array
     commands: dict[str, jax.Array]
+    internal: dict[str, jax.Array]

@@ -243,15 +243,33 @@ class System(eqx.Module):
         >>> print(arm.state("up").q, arm.state("up").v)
         [1.5] [0.]
         """
-        if name not in self.states:
-            known = ", ".join(self.states) or "none"
-            near = nearest(str(name), self.states) or f"; there are {known}"
-            raise ValueError(f"{self.name}: no state is named {format_value(name)}{near}")
-        kept, command = self.states[name], None
+        kept, command = self._kept(name), None
         if any(label in kept.commands for label in self.actuator_names):
             zero = jnp.zeros((), self.dtype)
             command = jnp.stack([kept.commands.get(n, zero) for n in self.actuator_names])
         return NamedState(kept.q, kept.v, command)
+
+    def internal_state(self, name: str) -> Float[Array, " nz"]:
+        """The internal states (nz,) in a named state, such as the activations of a keyframe.
+
+        They are the z0 of a simulation. Those on which the state says nothing are the z0 of their
+        parts. Raises ValueError for an unknown name, with the nearest one.
+        """
+        kept, labels = self._kept(name).internal, iter(self.state_labels)
+        found = [
+            kept.get(next(labels)[0], value)
+            for part in (*self.actuators, *self.couplings)
+            if part.states
+            for value in part.z0
+        ]
+        return jnp.stack(found) if found else jnp.zeros(0, self.dtype)
+
+    def _kept(self, name: str) -> KeptState:
+        if name not in self.states:
+            known = ", ".join(self.states) or "none"
+            near = nearest(str(name), self.states) or f"; there are {known}"
+            raise ValueError(f"{self.name}: no state is named {format_value(name)}{near}")
+        return self.states[name]
 
     def with_state(
         self,
@@ -259,11 +277,13 @@ class System(eqx.Module):
         q: ArrayLike,
         v: ArrayLike | None = None,
         commands: Mapping[str, ArrayLike] | None = None,
+        internal: Mapping[str, ArrayLike] | None = None,
     ) -> System:
         """The same system with a named state, added or in place of the one of this name.
 
-        q (nq,); v (nv,), at rest by default; commands: those of actuators, by name. Raises
-        ValueError for another shape, and for numbers that are not finite.
+        q (nq,); v (nv,), at rest by default; commands: those of actuators, by name; internal:
+        internal states, by their names in `state_labels`. Raises ValueError for another shape, and
+        for numbers that are not finite.
         """
         numbers = {"q": (q, self.nq), "v": (np.zeros(self.nv) if v is None else v, self.nv)}
         kept = []
@@ -277,9 +297,9 @@ class System(eqx.Module):
                     f"{array.shape}; give {size} finite numbers"
                 )
             kept.append(array)
-        given = {} if commands is None else commands
-        scalars = {label: jnp.asarray(x, self.dtype) for label, x in given.items()}
-        state = KeptState(kept[0], kept[1], scalars)
+        given = ({} if each is None else each for each in (commands, internal))
+        scalars = [{k: jnp.asarray(x, self.dtype) for k, x in each.items()} for each in given]
+        state = KeptState(*kept, *scalars)
         return dataclasses.replace(self, states={**self.states, name: state})
 
     def with_frames(self, frames: Mapping[str, FrameLike]) -> System:

@@ -12,7 +12,8 @@ import pytest
 import difflie as dl
 from difflie.forces.actuators.acting import generalised, lengths
 from difflie.io.config import read_config
-from difflie.io.loading import load_system
+from difflie.io.loading import load_system, start_of
+from difflie.system.internal_states import states_of
 from difflie.system.kinematic_tree import Tree
 
 needs_mujoco_4 = pytest.mark.skipif(
@@ -227,7 +228,8 @@ DRIVEN = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site sit
 <muscle name="pull" tendon="p" lengthrange=".6 1.6" force="20"/><motor joint="h2" gear="2"/>
 </actuator><sensor><actuatorfrc actuator="lag"/><actuatorfrc actuator="servo"/>
 <actuatorfrc actuator="pull"/><actuatorvel actuator="int"/></sensor>
-<keyframe><key name="ready" ctrl=".1 .2 .05 .4 .3"/></keyframe>"""
+<keyframe><key name="ready" ctrl=".1 .2 .05 .4 .3" act=".1 -.2 .05 .3"/>
+</keyframe>"""
 
 
 def test_activations_move_as_mujoco_moves_them(tmp_path):
@@ -238,8 +240,9 @@ def test_activations_move_as_mujoco_moves_them(tmp_path):
     q, v, u = system.state("ready")
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, 0)
-    data.act[:] = (0.1, -0.2, 0.05, 0.3)
-    run = dl.simulate(system, q, v, z0=data.act, control=u, dt=1e-3, steps=1000, save_every=1000)
+    z = system.internal_state("ready")
+    np.testing.assert_allclose(z, data.act, rtol=0, atol=0)
+    run = dl.simulate(system, q, v, z0=z, control=u, dt=1e-3, steps=1000, save_every=1000)
     for _ in range(1000):
         mujoco.mj_step(model, data)
     mujoco.mj_forward(model, data)
@@ -248,6 +251,23 @@ def test_activations_move_as_mujoco_moves_them(tmp_path):
     np.testing.assert_allclose(run.z[-1], data.act, atol=1e-8)
     readings = jnp.concatenate([x[-1] for x in run.readings(system).values()])
     np.testing.assert_allclose(readings, data.sensordata, atol=1e-6)
+
+
+def test_activations_of_keyframes(tmp_path):
+    """They are read with their actuators, written again, where a run begins, and named if not."""
+    system, model, said = read(tmp_path, TREE.format(DRIVEN))
+    assert "keyframes" not in said
+    with pytest.warns(UserWarning, match=r"activations of keyframes \('ready'\)"):
+        assert not dl.load(tmp_path / "m.xml").internal_state("ready").size
+    dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    np.testing.assert_allclose(again.key_act, model.key_act, rtol=0, atol=0)
+    text = '[system]\nfile = "m.xml"\nactuators = true\n[initial]\nstate = "ready"\n'
+    (tmp_path / "run.toml").write_text(text)
+    start = start_of(read_config(tmp_path / "run.toml"), "simulation.method", "RKMK4").system
+    np.testing.assert_allclose(states_of(start), model.key_act[0], rtol=0, atol=0)
+    with pytest.raises(ValueError, match="no state is named 'redy'"):
+        system.internal_state("redy")
 
 
 LEFT = """<actuator><adhesion name="glue" body="a" ctrlrange="0 1"/>

@@ -249,7 +249,6 @@ _FIELDS = {
     ("jnt", "stiffnesspoly"): "nonlinear springs",
     ("jnt", "springyield"): "yield of springs",
     ("key", "time"): "times of keyframes",
-    ("key", "act"): "activations of keyframes",
     ("actuator", "dampingpoly"): "nonlinear damping of actuators",
 }
 

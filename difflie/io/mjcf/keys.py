@@ -13,13 +13,14 @@ from ..robot_files import of_quaternion
 from .joints import TYPES
 from .names import actuator_names, joint_names, key_names
 
-KeyState = tuple[str, NDArray, NDArray, dict[str, float]]
+KeyState = tuple[str, NDArray, NDArray, dict[str, float], dict[str, float]]
 
 
 def key_states(model: Any, system: System) -> Iterator[KeyState]:
-    """The keyframes of a MuJoCo model: name, q (nq,), v (nv,), and the commands by actuator.
+    """The keyframes of a MuJoCo model: name, q (nq,), v (nv,), the commands, and the activations.
 
-    system: that of the model. Joints that one of the two lacks, because of another base, are where
+    Commands are by actuator, activations by the label of the internal state. system: that of the
+    model. Joints that one of the two lacks, because of another base, are where
     they are at zero, and at rest.
     """
     t, joints, controls = system.topology, joint_names(model), actuator_names(model)
@@ -35,7 +36,26 @@ def key_states(model: Any, system: System) -> Iterator[KeyState]:
                 rates = slice(*t.velocity_start[b : b + 2])
                 q[points], v[rates] = _state(model, k, j)
         commands = {c: float(model.key_ctrl[k, a]) for c, a in zip(controls, control, strict=True)}
-        yield name, q, v, commands
+        yield name, q, v, commands, dict(_activations(model, k, system))
+
+
+def unread_activations(model: Any, system: System) -> list[int]:
+    """The keyframes with activations that are not zero, of actuators that the system has not."""
+    read = [n for n, name in enumerate(actuator_names(model)) if name in system.actuator_names]
+    left = np.ones(model.na, bool)
+    for a in read:
+        first = int(model.actuator_actadr[a])
+        left[first : first + max(int(model.actuator_actnum[a]), 0)] = first < 0
+    return np.flatnonzero(np.any(model.key_act[:, left], axis=1)).tolist()
+
+
+def _activations(model: Any, k: int, system: System) -> Iterator[tuple[str, float]]:
+    """The activations of keyframe k, by the labels of the internal states of the actuators."""
+    names = actuator_names(model)
+    for actuator in system.actuators:
+        first = int(model.actuator_actadr[names.index(actuator.label)])
+        for i, (state, _) in enumerate(actuator.states):
+            yield f"{actuator.label}/{state}", float(model.key_act[k, first + i])
 
 
 def _state(model: Any, k: int, j: int) -> tuple[NDArray, NDArray]:

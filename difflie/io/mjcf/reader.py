@@ -33,7 +33,7 @@ from .check import check_mjcf, disabled_flags, switch_off, unused, without_missi
 from .contacts import geom_contacts
 from .equalities import equality_constraints
 from .joints import free_friction, lasting_efforts, read_joint, unused_drives
-from .keys import key_states
+from .keys import key_states, unread_activations
 from .names import body_names, joint_names, listed, site_names
 from .passive import passive_couplings
 from .sensors import read_sensors
@@ -128,6 +128,8 @@ def read_mjcf(
     system = dataclasses.replace(system, sensors=sensors, topology=kept)
     left = list(unused(model, disabled, contacts, drives))
     left += [f"sensors ({listed(model, 'sensor', lost)})"] if lost else []
+    keys = unread_activations(model, system)
+    left += [f"activations of keyframes ({listed(model, 'key', keys)})"] if keys else []
     remarks = [f"not used: {', '.join(left)}"] if left else []
     if len(model.actuator_trntype) and not actuators:
         remarks.append("load(..., actuators=True) reads its actuators")

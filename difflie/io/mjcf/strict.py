@@ -15,7 +15,7 @@ from .names import element_name, listed
 _STILL = {
     *("skins", "cameras", "lights"),
     *("custom numbers", "custom texts", "custom tuples"),
-    *("times of keyframes", "activations of keyframes"),
+    "times of keyframes",
 }
 # The sections of the file with the elements of a kind, or their tags.
 _SECTIONS = {"actuator": "actuator", "tendon": "tendon", "eq": "equality", "pair": "contact"}

@@ -26,6 +26,8 @@ def write_keys(draft: Draft, joints: list[JointElement]) -> None:
         commands = [float(state.commands.get(label, 0.0)) for label in system.actuator_names]
         if any(label in state.commands for label in system.actuator_names):
             key.set("ctrl", numbers(commands))
+        if system.nz and any(label in state.internal for label, _ in system.state_labels):
+            key.set("act", numbers(np.asarray(system.internal_state(name), float)))
 
 
 def _joint_state(draft: Draft, state: KeptState, joint: JointElement) -> tuple[NDArray, NDArray]:
