@@ -33,6 +33,10 @@ from .frames import FrameAxis as FrameAxis
 from .frames import Origin as Origin
 from .frames import Point as Point
 from .frames import Pose as Pose
+from .lengths import ActuatorLength as ActuatorLength
+from .lengths import ActuatorVelocity as ActuatorVelocity
+from .lengths import TransmissionLength as TransmissionLength
+from .lengths import TransmissionVelocity as TransmissionVelocity
 from .momentum import CenterOfMass as CenterOfMass
 from .momentum import CentroidalMomentum as CentroidalMomentum
 from .momentum import Energy as Energy

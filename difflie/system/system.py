@@ -256,12 +256,9 @@ class System(eqx.Module):
         parts. Raises ValueError for an unknown name, with the nearest one.
         """
         kept, labels = self._kept(name).internal, iter(self.state_labels)
-        found = [
-            kept.get(next(labels)[0], value)
-            for part in (*self.actuators, *self.couplings)
-            if part.states
-            for value in part.z0
-        ]
+        parts: list[Any] = [part for part in (*self.actuators, *self.couplings) if part.states]
+        held: list[jax.Array] = [value for part in parts for value in part.z0]
+        found = [kept.get(next(labels)[0], value) for value in held]
         return jnp.stack(found) if found else jnp.zeros(0, self.dtype)
 
     def _kept(self, name: str) -> KeptState:

@@ -192,10 +192,10 @@ def read_by(sensor, system, q, v, a, u):
 
     MuJoCo leaves the medium, tendons and actuators at points out of forces and torques at sites.
     """
-    if isinstance(sensor.quantity, dq.Entries):
+    of = getattr(sensor.quantity, "of", None)
+    if isinstance(of, dq.JointWrench):
         bare = replace(system, couplings=(), actuators=())
-        wrench = sensor.quantity
-        reading = wrench.of.at(bare, q, v, a, None, 0.0)[jnp.array(wrench.entries)]
+        reading = of.at(bare, q, v, a, None, 0.0)[jnp.array(sensor.quantity.entries)]
     else:
         reading = sensor.predicted(system, q, v, None, u, 0.0)
     return jnp.clip(reading, -sensor.cutoff, sensor.cutoff) if sensor.cutoff else reading

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie import quantities as dq
 from difflie.forces.actuators.acting import generalised, lengths
 from difflie.io.config import read_config
 from difflie.io.loading import load_system, start_of
@@ -268,6 +269,45 @@ def test_activations_of_keyframes(tmp_path):
     np.testing.assert_allclose(states_of(start), model.key_act[0], rtol=0, atol=0)
     with pytest.raises(ValueError, match="no state is named 'redy'"):
         system.internal_state("redy")
+
+
+MEASURED = """<tendon>
+<fixed name="t"><joint joint="h" coef="2"/><joint joint="sl" coef="-3"/></fixed>
+<spatial name="p"><site site="w"/><site site="s0"/><site site="s2"/></spatial></tendon>
+<actuator><position name="a" tendon="t" kp="3" kv="1" gear="2"/>
+<position name="b" site="s2" refsite="s3" gear="1 2 3 4 5 6"/><motor name="c" joint="sl"/>
+</actuator><sensor><tendonpos tendon="t"/><tendonvel tendon="t"/><tendonpos tendon="p"/>
+<tendonvel tendon="p"/><tendonactuatorfrc tendon="t"/><jointactuatorfrc joint="sl"/>
+<actuatorpos actuator="a"/><actuatorvel actuator="a"/><actuatorpos actuator="b"/>
+<actuatorpos name="ref" actuator="c"/><actuatorvel actuator="b"/><actuatorfrc actuator="b"/>
+<e_potential/><e_kinetic/></sensor>"""
+
+
+def test_sensors_of_tendons_actuators_and_energies(tmp_path):
+    """Lengths, rates, forces and energies are MuJoCo's, also of the file that is written."""
+    system, model, said = read(tmp_path, TREE.format(MEASURED))
+    assert "sensor" not in said
+    dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    pairs = zip(states(system, model), states(system, again), strict=True)
+    for (_, q, v, data), (*_, other) in pairs:
+        given = system, q, v, None, jnp.asarray(data.ctrl), 0.0
+        readings = [jnp.ravel(sensor.predicted(*given)) for sensor in system.sensors]
+        np.testing.assert_allclose(jnp.concatenate(readings), data.sensordata, atol=1e-9)
+        np.testing.assert_allclose(other.sensordata, data.sensordata, atol=1e-9)
+    with pytest.warns(UserWarning, match=r"sensors \('tendonactfrc_t', 'jointactfrc_sl'"):
+        bare = dl.load(tmp_path / "again.xml")
+    assert {"tendonpos_p", "e_kinetic_13", "ref"} <= {sensor.name for sensor in bare.sensors}
+
+
+def test_sensors_of_unknown_parts():
+    """A transmission and an actuator that a system has not are refused by name."""
+    rod = dl.chain([dl.Body(name="rod", joint=dl.Revolute(), mass=1.0, com=(0.5, 0, 0))])
+    zero = jnp.zeros(1)
+    with pytest.raises(dl.ModelError, match="no joint that moves by itself is named 'elbow'"):
+        dq.TransmissionLength(dl.FixedTendon("elbow", (1.0,)))(rod, zero, zero, None, 0.0)
+    with pytest.raises(dl.ModelError, match="no actuator is named 'drive'"):
+        dq.ActuatorVelocity("drive")(rod, zero, zero, None, 0.0)
 
 
 LEFT = """<actuator><adhesion name="glue" body="a" ctrlrange="0 1"/>

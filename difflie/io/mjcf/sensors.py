@@ -16,7 +16,8 @@ from ...system import System
 from ...system.frame import Frame, FrameLike
 from ...system.validation import format_value
 from ..robot_files import distinct, of_quaternion
-from .names import actuator_names, body_names, joint_names, site_names
+from .names import actuator_names, body_names, element_name, joint_names, site_names
+from .tendons import lost, tendon_transmission
 
 _AXES = {"FRAMEXAXIS": "x", "FRAMEYAXIS": "y", "FRAMEZAXIS": "z"}
 _IN_REFERENCE: dict[str, Callable[[FrameLike, FrameLike], Quantity]] = {
@@ -45,6 +46,7 @@ _AT_JOINTS: dict[str, Callable[[str], Quantity]] = {
     "BALLANGVEL": dq.JointVelocity,
 }
 _ON_JOINTS = 0, 1  # what actuators act on: MuJoCo's mjTRN_JOINT and mjTRN_JOINTINPARENT
+_TENDON = 3  # MuJoCo's mjTRN_TENDON
 _SCALARS = 2, 3  # slides and hinges: MuJoCo's mjJNT_SLIDE and mjJNT_HINGE
 # What names of sensors cannot have, as paths of parameters have other uses for it.
 _SIGNS = str.maketrans({sign: "_" for sign in "/*?[]"})
@@ -120,6 +122,9 @@ class _Reader:
             "SITE": self.sites,
             "JOINT": self.joints,
             "ACTUATOR": self.actuators,
+            "TENDON": [
+                element_name(self.model, "tendon", n) or str(n) for n in range(self.model.ntendon)
+            ],
             "BODY": ["world", *self.bodies],
             "XBODY": ["world", *self.bodies],
         }
@@ -144,6 +149,12 @@ class _Reader:
             return self._wrench(kind, on)
         if kind in ("ACTUATORPOS", "ACTUATORVEL", "ACTUATORFRC"):
             return self._of_actuator(kind, on)
+        if kind in ("TENDONPOS", "TENDONVEL"):
+            return self._of_tendon(kind, on)
+        if kind in ("JOINTACTFRC", "TENDONACTFRC"):
+            return self._force(kind, on)
+        if kind in ("E_POTENTIAL", "E_KINETIC"):
+            return self._energy(kind)
         return _Read(dq.Time()) if kind == "CLOCK" else None
 
     def _at_frame(self, kind: str, k: int) -> _Read | None:
@@ -195,17 +206,54 @@ class _Reader:
         wrench = dq.JointWrench(joint, frame.position, frame.rotation)
         return _Read(dq.Entries(wrench, (0, 1, 2) if kind == "TORQUE" else (3, 4, 5)))
 
+    def _of_tendon(self, kind: str, tendon: int) -> _Read | None:
+        """The length or the rate of a tendon; None for one around a shape that is missing."""
+        if lost(self.model, tendon):
+            return None
+        along = tendon_transmission(self.model, tendon, self.bodies, self.joints)
+        if along.incompatibilities(self.system):
+            return None
+        position = kind == "TENDONPOS"
+        return _Read((dq.TransmissionLength if position else dq.TransmissionVelocity)(along))
+
+    def _force(self, kind: str, on: int) -> _Read | None:
+        """The force of all actuators at a joint, or of the one along a tendon.
+
+        None where some of the actuators were not read, or the sum is not that of MuJoCo.
+        """
+        model, read = self.model, self.system.actuator_names
+        if not read or any(name not in read for name in self.actuators):
+            return None
+        if kind == "TENDONACTFRC":
+            on_tendon = (model.actuator_trntype == _TENDON) & (model.actuator_trnid[:, 0] == on)
+            (acting,) = np.nonzero(on_tendon)
+            return _Read(dq.ActuatorEffort(self.actuators[acting[0]])) if len(acting) == 1 else None
+        joint, t = self.joints[on], self.system.topology
+        if model.jnt_actgravcomp[on] or joint not in self.system.joint_names:
+            return None
+        place = int(t.velocity_start[t.joints.index(joint)])
+        return _Read(dq.Entries(dq.Effort(), (place,)))
+
+    def _energy(self, kind: str) -> _Read | None:
+        """The kinetic or the potential energy; None for what MuJoCo does not count as such."""
+        if kind == "E_KINETIC":
+            return _Read(dq.Entries(dq.Energy(), (0,)))
+        return None if np.any(self.model.body_gravcomp) else _Read(dq.Entries(dq.Energy(), (1,)))
+
     def _of_actuator(self, kind: str, a: int) -> _Read | None:
-        """The force of an actuator that was read; length and velocity at a slide or hinge."""
-        model = self.model
+        """The force, length or velocity of an actuator that was read.
+
+        The last two also of others at a slide or hinge.
+        """
+        model, name = self.model, self.actuators[a]
+        there = name in self.system.actuator_names
         if kind not in ("ACTUATORPOS", "ACTUATORVEL"):
-            name = self.actuators[a]
-            there = name in self.system.actuator_names
             return _Read(dq.ActuatorEffort(name)) if there else None
         j, gear = int(model.actuator_trnid[a, 0]), float(model.actuator_gear[a, 0])
         at_joint = model.actuator_trntype[a] in _ON_JOINTS and model.jnt_type[j] in _SCALARS
         if not at_joint or self.joints[j] not in self.system.joint_names:
-            return None
+            own = dq.ActuatorLength if kind == "ACTUATORPOS" else dq.ActuatorVelocity
+            return _Read(own(name)) if there else None
         if kind == "ACTUATORVEL":
             return _Read(dq.JointVelocity(self.joints[j]), gear) if gear else None
         ref = float(model.qpos0[model.jnt_qposadr[j]])

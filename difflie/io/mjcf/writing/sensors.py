@@ -8,10 +8,12 @@ from xml.etree.ElementTree import SubElement
 import numpy as np
 
 from .... import quantities as dq
+from ....forces import FixedTendon, SpatialTendon
 from ....sensors import Encoder, Sensor
 from ....system.frame import Frame, FrameLike, as_frame, composed
 from .bodies import JointElement
 from .draft import Draft, numbers
+from .tendons import excess, write_fixed, write_spatial
 
 _SAME = 1e-12
 _IN_REFERENCE = {
@@ -32,6 +34,13 @@ _SUBTREES = {
     dq.SubtreeVelocity: "subtreelinvel",
     dq.SubtreeAngularMomentum: "subtreeangmom",
 }
+_OF_ACTUATORS = {
+    dq.ActuatorEffort: "actuatorfrc",
+    dq.ActuatorLength: "actuatorpos",
+    dq.ActuatorVelocity: "actuatorvel",
+}
+_OF_TENDONS = {dq.TransmissionLength: "tendonpos", dq.TransmissionVelocity: "tendonvel"}
+_ENERGIES = {(0,): "e_kinetic", (1,): "e_potential"}
 _ENTRIES = {(0, 1, 2): "torque", (3, 4, 5): "force"}
 
 
@@ -60,7 +69,6 @@ def write_sensors(draft: Draft, joints: list[JointElement]) -> None:
 
 def _found(draft: Draft, sensor: Any, joints: list[JointElement]) -> _Row | None:
     """How a sensor is written; None where MuJoCo has none that reads the same."""
-    kinds = {joint.name: joint.kind for joint in joints}
     if isinstance(sensor, Encoder):
         scale, bias = float(sensor.position_scale), float(sensor.position_bias)
         rows = [_Row("jointpos", {"joint": sensor.joint}, 1.0, _reference(draft, sensor.joint))]
@@ -68,14 +76,14 @@ def _found(draft: Draft, sensor: Any, joints: list[JointElement]) -> _Row | None
         return None
     else:
         scale, bias = float(np.ravel(sensor.scale)[0]), float(np.ravel(sensor.bias)[0])
-        rows = list(_rows(draft, sensor.quantity, kinds))
+        rows = list(_rows(draft, sensor.quantity, joints))
     alike = (r for r in rows if np.allclose([r.scale, r.bias], [scale, bias], atol=_SAME))
     return next(alike, None)
 
 
-def _rows(draft: Draft, quantity: Any, kinds: dict[str, str]) -> list[_Row]:
+def _rows(draft: Draft, quantity: Any, joints: list[JointElement]) -> list[_Row]:
     """The sensors of MuJoCo that read a quantity, each with its own scale and bias."""
-    kind = type(quantity)
+    kind, kinds = type(quantity), {joint.name: joint.kind for joint in joints}
     if kind in _IN_REFERENCE or kind is dq.FrameAxis:
         tag = f"frame{quantity.axis}axis" if kind is dq.FrameAxis else _IN_REFERENCE[kind]
         on = _object(draft, quantity.frame)
@@ -104,8 +112,18 @@ def _rows(draft: Draft, quantity: Any, kinds: dict[str, str]) -> list[_Row]:
         )
     if kind is dq.Time:
         return [_Row("clock", {})]
-    if kind is dq.ActuatorEffort:
-        return [_Row("actuatorfrc", {"actuator": quantity.actuator})]
+    if kind in _OF_ACTUATORS:
+        return [_Row(_OF_ACTUATORS[kind], {"actuator": quantity.actuator})]
+    if kind in _OF_TENDONS:
+        return _of_tendon(draft, quantity.transmission, _OF_TENDONS[kind])
+    if kind is dq.Entries and type(quantity.of) is dq.Energy:
+        tag = _ENERGIES.get(tuple(quantity.entries))
+        return [] if tag is None else [_Row(tag, {})]
+    if kind is dq.Entries and type(quantity.of) is dq.Effort:
+        t, at = draft.system.topology, tuple(quantity.entries)
+        own = [j for j in joints if j.dof is not None and t.mimics[j.body] is None]
+        own = [j for j in own if (int(t.velocity_start[j.body]) + int(j.dof or 0),) == at]
+        return [_Row("jointactuatorfrc", {"joint": joint.name}) for joint in own]
     if kind is dq.Entries and type(quantity.of) is dq.JointWrench:
         tag, joint = _ENTRIES.get(tuple(quantity.entries)), quantity.of.joint
         body = draft.system.body_names[draft.system.topology.joints.index(joint)]
@@ -116,6 +134,18 @@ def _rows(draft: Draft, quantity: Any, kinds: dict[str, str]) -> list[_Row]:
     if kind in (dq.JointPosition, dq.JointVelocity) and quantity.joint in kinds:
         return _of_joint(draft, quantity, kinds[quantity.joint])
     return []
+
+
+def _of_tendon(draft: Draft, along: Any, tag: str) -> list[_Row]:
+    """Sensors of a tendon, which is written for them."""
+    if not isinstance(along, FixedTendon | SpatialTendon) or along.gear == 0:
+        return []
+    if isinstance(along, FixedTendon):
+        element, off = write_fixed(draft, along, "measured"), excess(draft, along)
+    else:
+        element, off = write_spatial(draft, along, "measured"), 0.0
+    bias = -off if tag == "tendonpos" else 0.0
+    return [_Row(tag, {"tendon": element.attrib["name"]}, 1 / float(along.gear), bias)]
 
 
 def _of_joint(draft: Draft, quantity: Any, kind: str) -> list[_Row]:
