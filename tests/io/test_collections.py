@@ -77,7 +77,7 @@ def mujoco_model(path):
 
 
 def read(path):
-    """The system of a file, without friction."""
+    """The system of a file, without friction and constraints."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         system = dl.load(path, actuators=True)
@@ -86,7 +86,7 @@ def read(path):
         eqx.tree_at(lambda c: c.friction, c, 0 * c.friction) if hasattr(c, "friction") else c
         for c in system.couplings
     ]
-    return replace(system, joints=joints, couplings=tuple(couplings))
+    return replace(system, joints=joints, couplings=tuple(couplings), constraints=())
 
 
 def states(system, model, seed=0):

@@ -12,7 +12,8 @@ from trees import random_states
 import difflie as dl
 
 mujoco = pytest.importorskip("mujoco")
-SPATIAL = '<tendon><fixed name="t"><joint joint="crank" coef="1"/></fixed></tendon>'
+SPATIAL = """<tendon><fixed name="t"><joint joint="crank" coef="1"/></fixed>
+<spatial name="s"><site site="hook"/><site site="grip"/></spatial></tendon>"""
 
 # A four-bar, a free plate welded to it at an anchor, another by sites, a bob on a ball joint that
 # sites tie to the world; gears with reference angles and one joint held.
@@ -194,7 +195,11 @@ CONNECT = '<connect body1="coupler" body2="rocker" anchor="0 0 0.8" {}/>'
             "equality constraints that are switched off (number 0)",
             0,
         ),
-        ('<tendon tendon1="t"/>', "equality constraints of tendons (number 0)", 0),
+        (
+            '<tendon tendon1="t" tendon2="s"/>',
+            "equality constraints of tendons that are not fixed ones with a linear law (number 0)",
+            0,
+        ),
         (
             CONNECT.format('solref="0.1 1"'),
             "softness (solref, solimp) of equality constraints (number 0)",
@@ -210,6 +215,35 @@ def test_what_is_not_used_is_named(tmp_path, text, remark, count):
     assert ("equality" in message) == bool(remark)
     for constraint in system.constraints:
         assert isinstance(constraint, dl.constraints.SphericalConstraint)
+
+
+@pytest.mark.parametrize(
+    "law", ['tendon1="one"', 'tendon1="one" tendon2="two" polycoef="0.1 2 0 0 0"']
+)
+def test_equalities_of_fixed_tendons(tmp_path, law):
+    """Residual and Jacobian are MuJoCo's, from reference angles on, also of the file written."""
+    text = equalities(f"<tendon {law}/>").replace(
+        SPATIAL,
+        """<tendon><fixed name="one"><joint joint="wheel" coef="2"/><joint joint="rack" coef="3"/>
+        <joint joint="crank" coef="-1"/></fixed><fixed name="two"><joint joint="lock" coef=".5"/>
+        <joint joint="wheel" coef="1"/></fixed></tendon>""",
+    )
+    system, model, message = read(text, tmp_path / "m.xml")
+    assert "equality" not in message
+    ordering, start = dl.MujocoOrdering(system, model), system.neutral()
+    _, v, *_ = random_states(system, 1, seed=5)
+    q = system.manifold.retract(start, v[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    for other in (model, again):
+        other.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+        order = dl.MujocoOrdering(system, other)
+        _, g, J = theirs(other, np.asarray(order.q(q)), np.asarray(order.v(q, v[0])))
+        np.testing.assert_allclose(dl.constraint_residual(system, q), g, atol=1e-14)
+        rates = jax.jacfwd(partial(ordering.v, q))(v[0])
+        np.testing.assert_allclose(dl.constraint_jacobian(system, q), J @ rates, atol=1e-14)
 
 
 def test_equalities_that_an_option_switches_off(tmp_path):

@@ -8,8 +8,10 @@ from xml.etree.ElementTree import SubElement
 import numpy as np
 
 from ....constraints import FixedConstraint, Polynomial, Proportional, SphericalConstraint
+from ....forces import FixedTendon
 from ....system import Body
 from .draft import Draft, numbers
+from .tendons import write_fixed
 
 _COEFFICIENTS = 5  # of a joint equality
 
@@ -41,14 +43,25 @@ def _write(draft: Draft, constraint: Any) -> bool:
             return False
         _write_joint(draft, constraint.driven, coefficients, constraint.driver)
         return True
-    if isinstance(constraint, Proportional) and len(constraint.names) <= 2:
+    if isinstance(constraint, Proportional):
         ratios, names = np.asarray(constraint.ratios, float), list(constraint.names)
+        if len(names) > 2:
+            _write_tendon(draft, constraint)
+            return True
         if not ratios[0]:
             return False
         law = [float(constraint.offset) / ratios[0], *(-ratios[1:] / ratios[0])]
         _write_joint(draft, names[0], law, *names[1:])
         return True
     return False
+
+
+def _write_tendon(draft: Draft, constraint: Proportional) -> None:
+    """Writes a sum of coordinates as the equality of a fixed tendon."""
+    tendon = write_fixed(draft, FixedTendon(constraint.names, constraint.ratios), "coupling")
+    law = np.append(float(constraint.offset), np.zeros(_COEFFICIENTS - 1))
+    equality = draft.section("equality")
+    SubElement(equality, "tendon", tendon1=tendon.attrib["name"], polycoef=numbers(law))
 
 
 def _write_joint(draft: Draft, driven: str, coefficients: Any, driver: str | None = None) -> None:
