@@ -76,7 +76,7 @@ def mujoco_model(path):
 
 
 def read(path, model):
-    """The system of a file, without friction and constraints, and the numbers of sensors left out."""
+    """The system of a file, without friction and constraints, and which sensors are left out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         system = dl.load(path, actuators=True)

@@ -212,7 +212,9 @@ ACTIVE = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site sit
 <position joint="sl" kp="3" kv=".4" timeconst=".2" forcerange="-1 1"/>
 <intvelocity joint="h2" kp="3" actrange="-1 1"/><cylinder joint="h" area=".3" bias="1 2 3"/>
 <muscle tendon="p" lengthrange=".6 1.6" force="20"/>
-<muscle tendon="p" lengthrange=".2 1.1" scale="30" tausmooth=".4" range=".6 1.2"/></actuator>"""
+<muscle tendon="p" lengthrange=".2 1.1" scale="30" tausmooth=".4" range=".6 1.2"/>
+<general tendon="p" lengthrange=".2 1.1" dyntype="muscle" gaintype="muscle" dynprm=".01 .04"
+  gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/></actuator>"""
 
 
 def test_laws_with_activation(tmp_path):
@@ -328,7 +330,7 @@ def test_what_is_left_out_is_named(tmp_path):
 
 
 def test_limits_of_joints(tmp_path):
-    """actuatorfrcrange limits the one actuator of its joint; with several it is named."""
+    """actuatorfrcrange limits the one actuator of its joint; with others it is named."""
     limited = TREE.replace('name="h2"', 'name="h2" actuatorfrcrange="-.2 .3"')
     one = '<actuator><motor joint="h2" gear="-2"/><motor joint="h" gear="3"/></actuator>'
     system, model, said = read(tmp_path, limited.format(one))
@@ -338,6 +340,10 @@ def test_limits_of_joints(tmp_path):
     assert "limits of the sum" not in said
     two = '<actuator><motor joint="h2" gear="-2"/><motor joint="h2" gear="3"/></actuator>'
     assert "limits of the sum of several actuators" in read(tmp_path, limited.format(two))[2]
+    held = limited.replace("actuatorfrcrange", 'actuatorgravcomp="true" actuatorfrcrange')
+    assert "limits of the sum" not in read(tmp_path, held.format(one))[2]
+    held = held.replace('name="b2"', 'name="b2" gravcomp="1"')
+    assert "or with gravity compensation (number 0)" in read(tmp_path, held.format(one))[2]
 
 
 def test_switched_off(tmp_path):

@@ -33,6 +33,7 @@ from .tendons import lost, tendon_transmission
 # MuJoCo's mjtTrn, mjtGain, mjtBias and mjtDyn.
 _JOINT, _IN_PARENT, _SLIDER_CRANK, _TENDON, _SITE, _BODY = range(6)
 _FIXED, _AFFINE, _MUSCLE = range(3)
+_NO_BIAS = 0
 _NO_DYNAMICS, _INTEGRATOR, _FILTER, _EXACT_FILTER, _MUSCLE_DYNAMICS = range(5)
 
 
@@ -68,7 +69,8 @@ def unread_actuators(
         yield what, "actuator", which
         read -= set(which)
     several = [a for a in read if _total_limit(model, a) is None]
-    yield "limits of the sum of several actuators at a joint or tendon", "actuator", several
+    what = "limits of the sum of several actuators, or with gravity compensation"
+    yield what, "actuator", several
     kinds = [TYPES[kind] for kind in model.jnt_type]
     rotors = [getattr(model, f"actuator_{leaf}", None) for leaf in ("armature", "damping")]
     heavy = [
@@ -117,7 +119,7 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
     dynamics, group = model.actuator_dyntype[a], int(model.actuator_group[a])
     off = 0 <= group < 31 and bool(int(model.opt.disableactuator) & (1 << group))
     muscle = gain == _MUSCLE or bias == _MUSCLE or dynamics == _MUSCLE_DYNAMICS
-    whole = gain == _MUSCLE and bias == _MUSCLE and dynamics == _MUSCLE_DYNAMICS
+    whole = gain == _MUSCLE and dynamics == _MUSCLE_DYNAMICS
     if "actuation" in disabled or off:
         return "actuators that are switched off"
     if getattr(model, "actuator_plugin", np.full(_count(model), -1))[a] >= 0:
@@ -133,7 +135,7 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
         return "actuators of several controls, and of orientations"
     if gain > _MUSCLE or bias > _MUSCLE or dynamics > _MUSCLE_DYNAMICS:
         return "actuators with gains, biases or dynamics but none, fixed, affine and muscle"
-    if muscle and not (whole and _same_muscle(model, a)):
+    if muscle and not (whole and (bias == _NO_BIAS or _same_muscle(model, a))):
         return "actuators that are muscles in part"
     if np.any(getattr(model, "actuator_delay", np.zeros(_count(model)))[a]):
         return "actuators with delays"
@@ -141,7 +143,11 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
 
 
 def _same_muscle(model: Any, a: int) -> bool:
-    return bool(np.all(model.actuator_gainprm[a, :9] == model.actuator_biasprm[a, :9]))
+    """Whether the passive force of a muscle belongs to its active one."""
+    of_muscle = model.actuator_biastype[a] == _MUSCLE
+    return of_muscle and bool(
+        np.all(model.actuator_gainprm[a, :9] == model.actuator_biasprm[a, :9])
+    )
 
 
 def _controls(model: Any, a: int) -> slice:
@@ -237,6 +243,8 @@ def _muscle(model: Any, a: int, fields: dict[str, Any]) -> Muscle:
     )
     if force < 0:
         force = scale / max(float(model.actuator_acc0[a]), _LEAST)
+    if model.actuator_biastype[a] == _NO_BIAS:
+        passive = 0.0
     rising, falling, smoothing = model.actuator_dynprm[a, :3]
     return Muscle(
         peak_force=force,
@@ -288,6 +296,9 @@ def _total_limit(model: Any, a: int) -> NDArray | None:
         return None if np.any(limited) else free
     if not limited[on]:
         return free
+    if model.jnt_actgravcomp[on] and np.any(model.body_gravcomp):
+        # MuJoCo limits the sum with gravity compensation.
+        return None
     kinds, targets = model.actuator_trntype[others], model.actuator_trnid[others, 0]
     on_joint = np.isin(kinds, (_JOINT, _IN_PARENT))
     gear = float(model.actuator_gear[a, 0])

@@ -221,13 +221,15 @@ def _law(actuator: Any) -> dict[str, Any] | None:
 
 
 def _muscle(muscle: Muscle) -> dict[str, Any]:
-    shape = (muscle.shortest, muscle.longest, muscle.fastest, muscle.passive, muscle.eccentric)
+    # MuJoCo refuses a passive force of 0, so that such a muscle has no bias.
+    bears, passive = float(muscle.passive) > 0, float(muscle.passive) or 1.0
+    shape = (muscle.shortest, muscle.longest, muscle.fastest, passive, muscle.eccentric)
     force = (*muscle.operating_range, muscle.peak_force, _MUSCLE_SCALE, *shape)
     smoothing = 0.0 if muscle.smoothing is None else muscle.smoothing
     return {
-        **{key: "muscle" for key in ("gaintype", "biastype", "dyntype")},
+        **{key: "muscle" for key in ("gaintype", "dyntype")},
         "gainprm": np.array(force, float),
-        "biasprm": np.array(force, float),
+        **({"biastype": "muscle", "biasprm": np.array(force, float)} if bears else {}),
         "dynprm": np.array([*muscle.time_constants, smoothing], float),
         "lengthrange": np.asarray(muscle.length_range, float),
         **_ranges(muscle),
