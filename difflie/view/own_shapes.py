@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull as Triangles
@@ -34,22 +33,21 @@ def own_shapes(system: System) -> Appearance:
 
 def _surface(shape: Any) -> tuple[NDArray, NDArray] | None:
     """The vertices (n, 3) and faces (m, 3) of a shape in its frame."""
-    shape = jax.tree.map(np.asarray, shape)
     if isinstance(shape, Sphere):
         return ellipsoid(np.full(3, shape.radius))
     if isinstance(shape, Ellipsoid):
-        return ellipsoid(shape.radii)
+        return ellipsoid(np.asarray(shape.radii))
     if isinstance(shape, Box):
-        return box(2 * shape.half_sizes)
+        return box(2 * np.asarray(shape.half_sizes))
     if isinstance(shape, Capsule):
         return capsule(float(shape.radius), 2 * float(shape.half_length))
     if isinstance(shape, Cylinder):
         return cylinder(float(shape.radius), 2 * float(shape.half_length))
     if isinstance(shape, ConvexHull):
-        hull = Triangles(shape.vertices)
-        inward = np.einsum("ij,ij->i", hull.equations[:, :3], _normals(shape.vertices, hull)) < 0
-        faces = np.where(inward[:, None], hull.simplices[:, ::-1], hull.simplices)
-        return np.asarray(shape.vertices), faces
+        vertices = np.asarray(shape.vertices)
+        hull = Triangles(vertices)
+        inward = np.einsum("ij,ij->i", hull.equations[:, :3], _normals(vertices, hull)) < 0
+        return vertices, np.where(inward[:, None], hull.simplices[:, ::-1], hull.simplices)
     return None
 
 

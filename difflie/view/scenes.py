@@ -302,9 +302,10 @@ def _measured(
     contacts = {}
     taken = [coupling.name for coupling in system.couplings]
     for coupling in system.couplings:
+        if not isinstance(coupling, PointCoupling | Contact | ShapeContact):
+            continue
         named = strands if isinstance(coupling, PointCoupling) else contacts
-        drawn = PointCoupling | Contact | ShapeContact
-        if isinstance(coupling, drawn) and len(coupling.path.bodies) > 1:
+        if len(coupling.path.bodies) > 1:
             free = _counted(coupling, {*strands, *contacts, *taken})
             named[coupling.name or free] = coupling
 
