@@ -25,7 +25,7 @@ from difflie.system.kinematic_tree import Tree
 pytestmark = pytest.mark.slow
 
 COLLECTIONS = "dm-control", "gymnasium", "gymnasium-robotics", "mujoco-mjx"
-TOLERANCE = 1e-9
+TOLERANCE = 3e-9
 STATES = 3
 STEP = 1e-4
 
