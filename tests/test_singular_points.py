@@ -257,6 +257,9 @@ BUILT = "makes a machine of another structure"
 DECIDED = "counts ranks of given numbers, outside of traces"
 NOT_SWEPT = {
     **dict.fromkeys(("absolute", "attach", "chain", "constrain", "lock", "tree"), BUILT),
+    "touching": BUILT,
+    "matching_pairs": "names",
+    "distance": "its singular positions are those of each pair of shapes, in tests/collision",
     **dict.fromkeys(("from_dh", "from_screws"), BUILT),
     **dict.fromkeys(("base_parameters", "mobility", "redundant_equations"), DECIDED),
     "inconsistent_parameters": DECIDED,
