@@ -44,7 +44,9 @@ def test_many_signed_distances(kind):
     assert np.abs(result(pairs).gap - by_projection(pairs)).max() < 1e-12
 
 
-@EVERY
+@pytest.mark.parametrize(
+    "kind", ["sphere", *(pytest.param(k, marks=pytest.mark.slow) for k in ("capsule", "box"))]
+)
 def test_derivatives(kind):
     """Guards the derivatives of gap and normal, in both modes."""
     check_derivatives(kind, "box", 200)

@@ -34,7 +34,7 @@ def test_signed_distances_are_optimal(kinds):
     check_optimal(*kinds, 100)
 
 
-@mostly_slow([("hull", "hull"), ("ellipsoid", "hull"), QUICK], QUICK)
+@mostly_slow([("hull", "hull"), ("ellipsoid", "hull"), QUICK])
 def test_derivatives(kinds):
     """Guards the derivatives of gap and normal, in both modes."""
     check_derivatives(*kinds, 100)
