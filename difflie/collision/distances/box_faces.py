@@ -99,8 +99,7 @@ def shared_corners(face: Face, other: Face, normal: Vector) -> FacePoints:
             i = 0 if along_s else 1
             start = (s0, t0)[i] + two * x[i]
             parallel = jnp.abs(y[i]) <= 1e-30
-            a = jnp.where(parallel, jnp.inf, 0) + (one - start) / jnp.where(parallel, 1, y[i])
-            a = jnp.where(parallel, 2, a)
+            a = jnp.where(parallel, 2, (one - start) / jnp.where(parallel, 1, y[i]))
             across = (s0, t0)[1 - i] + two * x[1 - i] + a * y[1 - i]
             inner = (jnp.abs(a) <= reach) & (jnp.abs(across) <= reach)
             place = (one, across) if along_s else (across, one)

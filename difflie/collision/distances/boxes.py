@@ -71,6 +71,7 @@ def clamped(v: Vector, half: Vector) -> Vector:
 
 
 def sphere_box(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
+    """The points on the line from the centre to the box, k = 1."""
     (radius,), (half,) = numbers, numbers_b
     point = other.rotation.transposed_times(pose.translation - other.translation)
     return placed(other, grown(stack(point_box(point, half)), radius, 0.0))

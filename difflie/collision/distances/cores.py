@@ -88,6 +88,7 @@ def core(kind: str, pose: Transform, numbers: Any) -> tuple[Core, Scalar]:
 
 
 def parts_of(a: Core, b: Core) -> Parts:
+    """What separates two cores that are given in one frame."""
     return Parts(
         b.centre - a.centre,
         jnp.concatenate((a.sides, b.sides)),

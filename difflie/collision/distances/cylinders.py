@@ -26,6 +26,7 @@ from .witness import (
 
 
 def sphere_cylinder(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
+    """The points on the line from the centre to the cylinder, k = 1."""
     (radius,), (radius_b, half_length) = numbers, numbers_b
     point = other.rotation.transposed_times(pose.translation - other.translation)
     witness = point_cylinder(point, radius_b, half_length)

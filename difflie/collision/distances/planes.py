@@ -30,13 +30,14 @@ def points_above(
     return Witness(gap, normal, second - normal * gap, second, jnp.ones(gap.shape, bool))
 
 
-def seen_from(plane: Transform, pose: Transform) -> Vector:
+def plane_normal(plane: Transform, pose: Transform) -> Vector:
     """The normal of the plane in the frame of the second pose."""
     r = plane.rotation
     return pose.rotation.transposed_times(Vector(r.xz, r.yz, r.zz))
 
 
 def sphere(plane: Transform, _: tuple[()], pose: Transform, numbers: Any) -> Witness:
+    """The lowest point, k = 1."""
     (radius,) = numbers
     zero = jnp.zeros((1,), jnp.result_type(radius))
     return points_above(plane, pose, Vector(zero, zero, zero), radius)
@@ -66,7 +67,7 @@ def hull(plane: Transform, _: tuple[()], pose: Transform, numbers: Any) -> Witne
 def ellipsoid(plane: Transform, _: tuple[()], pose: Transform, numbers: Any) -> Witness:
     """The point whose normal is that of the plane."""
     (radii,) = numbers
-    normal = seen_from(plane, pose)
+    normal = plane_normal(plane, pose)
     a = Vector(radii.x * normal.x, radii.y * normal.y, radii.z * normal.z)
     a = a * (-1 / jnp.sqrt(a.square()))
     points = Vector(radii.x * a.x, radii.y * a.y, radii.z * a.z)
@@ -75,7 +76,7 @@ def ellipsoid(plane: Transform, _: tuple[()], pose: Transform, numbers: Any) -> 
 
 def cylinder(plane: Transform, _: tuple[()], pose: Transform, numbers: Any) -> Witness:
     """The points of `rim_points`, k = 4."""
-    return points_above(plane, pose, rim_points(seen_from(plane, pose), *numbers))
+    return points_above(plane, pose, rim_points(plane_normal(plane, pose), *numbers))
 
 
 def rim_points(normal: Vector, radius: Scalar, half_length: Scalar) -> Vector:

@@ -24,6 +24,7 @@ NEARLY_PARALLEL = 0.05
 
 
 def sphere_sphere(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
+    """The points on the line of the centres, k = 1."""
     (radius,), (radius_b,) = numbers, numbers_b
     first, second = pose.translation, other.translation
     otherwise = axis(2, first.x)
@@ -31,6 +32,7 @@ def sphere_sphere(pose: Transform, numbers: Any, other: Transform, numbers_b: An
 
 
 def sphere_capsule(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
+    """The points nearest to the centre and on the axis, k = 1."""
     (radius,), (radius_b, half_length) = numbers, numbers_b
     point = other.rotation.transposed_times(pose.translation - other.translation)
     z = jnp.clip(point.z, -half_length, half_length)
