@@ -74,6 +74,10 @@ def shapes_of(tables: dict[str, Any], faults: Faults) -> dict[str, Shape]:
 def touching_of(tables: dict[str, Any], faults: Faults) -> list[TouchingTable]:
     """The tables [[touching]]; reports unknown keys and wrong values."""
     rows = rows_by_place(tables, "touching", faults)
+    for place, row in rows.items():
+        pairs = row.get("without", [])
+        if isinstance(pairs, list) and any(isinstance(p, list) and len(p) != 2 for p in pairs):
+            faults.add(f'{place}.without has pairs of names; write [["floor", "hand"]]')
     return [read(TouchingTable, row, place, faults, f"[{place}]") for place, row in rows.items()]
 
 
@@ -87,7 +91,7 @@ def with_tables(
         raise ConfigError(f"{path}: shapes: {error}") from None
     for k, table in enumerate(contacts):
         numbers = {name: getattr(table, name) for name in DEFAULTS}
-        without = [(pair[0], pair[-1]) for pair in table.without]
+        without = [(a, b) for a, b in table.without]
         try:
             system = touching(system, table.first, table.second, without=without, **numbers)
         except ValueError as error:

@@ -25,8 +25,8 @@ def read_mesh(
     """The vertices (n, 3) in m, times scale (3,), faces (m, 3) and colour of each part of a file.
 
     A colour is (4,) from 0 to 1, None where the file gives none. needed: the extra that reads it,
-    for messages. Raises ImportError without
-    trimesh; `ModelError` for a file that is missing, too large, or no mesh.
+    for messages. Raises ImportError without trimesh; `ModelError` for a file that is missing, too
+    large, or no mesh.
     """
     try:
         trimesh = importlib.import_module("trimesh")

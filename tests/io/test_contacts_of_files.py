@@ -200,6 +200,7 @@ steps = 5
         ("", "", ""),
         ("friction", "frction", "has no key 'frction'; did you mean 'friction'"),
         ('first = "floor"', 'first = "flor"', "no shape is named 'flor'; did you mean 'floor'"),
+        ('"pad"]', '"pad", "tip"]', r"touching\[0\].without has pairs of names; write"),
         ('"Plane"', '"Plan"', "there is no type 'Plan' of shape; did you mean 'Plane'"),
         ("half_sizes", "half_size", "has no key 'half_size'"),
         ('body = "arm"', 'body = "am"', "shapes: r: no body is named 'am'"),

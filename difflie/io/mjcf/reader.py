@@ -111,7 +111,7 @@ def read_mjcf(
         raise ModelError(f"{path}: {message}") from None
     system = system.with_shapes(geom_shapes(model, named, disabled))
     if contacts:
-        added = mujoco.__version__ >= "4"
+        added = int(mujoco.__version__.split(".")[0]) >= 4
         touch = geom_contacts(model, named, system.shapes, disabled, added)
         system = with_contacts(system, *touch) if touch.pairs else system
     drives = list(unused_drives(model))
