@@ -2,9 +2,9 @@
 
 MuJoCo's contacts are soft constraints. With the impedance d, the reference k and b of solref and
 solimp, and the mass m = 1 / (w1 + w2) from the inverse weights of the bodies at the model's initial
-pose, a contact at rest carries k d m / (1 - d) per m; this is the stiffness here. d is that of a
-deep contact. Its damping is b d m / (1 - d), here a dissipation that has this damping under the
-weight m g, at most critical.
+pose, a contact at rest carries k d m / (1 - d) per m; this is the stiffness here. d is that at the
+depth to which the weight m g presses it. Its damping is b d m / (1 - d), here a dissipation that
+has this damping under the weight m g, at most critical.
 """
 
 from __future__ import annotations
@@ -128,14 +128,18 @@ def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:
     """Stiffness, dissipation, friction, spinning, rolling and margin of a contact."""
     weights = model.body_invweight0[model.geom_bodyid[[a, b]], 0]
     mass = 1 / max(float(weights.sum()), _LEAST)
-    impedance = float(np.clip(law.solimp[1], 1e-4, 0.9999))
+    most = float(np.clip(law.solimp[1], 1e-4, 0.9999))
     first, second = map(float, law.solref)
     if first > 0:
         time = max(first, 2 * model.opt.timestep)
-        k = 1 / (impedance * time * second) ** 2
-        c = 2 / (impedance * time)
+        k = 1 / (most * time * second) ** 2
+        c = 2 / (most * time)
     else:
-        k, c = -first / impedance**2, -second / impedance
+        k, c = -first / most**2, -second / most
+    impedance = most
+    for _ in range(50):  # at the depth to which the weight of the mass presses it
+        depth = _GRAVITY * (1 - impedance) / (k * impedance)
+        impedance = (impedance + _impedance(law.solimp, depth)) / 2
     share = impedance / (1 - impedance)
     stiffness = k * share * mass
     damping = min(c * share, 2 * np.sqrt(k * share))
@@ -148,3 +152,22 @@ def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:
         roll if law.dim > 4 else 0.0,
         law.margin,
     )
+
+
+def _impedance(solimp: np.ndarray, depth: float) -> float:
+    """MuJoCo's impedance d at a depth in m: from the first to the second number of solimp."""
+    least, most, width, middle, power = (
+        float(np.clip(x, low, high))
+        for x, low, high in zip(
+            solimp,
+            (1e-4, 1e-4, _LEAST, 1e-4, 1),
+            (0.9999, 0.9999, np.inf, 0.9999, np.inf),
+            strict=True,
+        )
+    )
+    x = min(depth / width, 1.0)
+    if x <= middle:
+        y = x**power / middle ** (power - 1)
+    else:
+        y = 1 - (1 - x) ** power / (1 - middle) ** (power - 1)
+    return least + y * (most - least)
