@@ -13,9 +13,10 @@ from jax.typing import ArrayLike
 
 from ..collision.clearance import distance
 from ..collision.pairs import Pair, matching_pairs
+from ..system.shown import some
 from ..system.system import System
 from ..system.topology import WORLD
-from ..system.validation import ModelError
+from ..system.validation import ModelError, warn
 from .attach import attach
 from .shape_contact import OF_PAIRS, ShapeContact
 
@@ -73,14 +74,20 @@ def touching(
 def touching_apart(system: System) -> System:
     """The system with all shapes in contact that may be, and are apart at zero coordinates.
 
-    With the numbers that `touching` has by default.
+    With the numbers that `touching` has by default. Warns of those that overlap there.
     """
     try:
         pairs = matching_pairs(system)
     except ValueError:
         return system
     gaps = distance(system, system.neutral()).distance
-    clear = [pair for pair, gap in zip(pairs, np.asarray(gaps), strict=True) if gap > 0]
+    rows = list(zip(pairs, np.asarray(gaps), strict=True))
+    clear = [pair for pair, gap in rows if gap > 0]
+    if inside := [" and ".join(pair) for pair, gap in rows if gap <= 0]:
+        warn(
+            f"{system.name}: shapes that overlap at zero coordinates do not touch: "
+            f"{some(inside, 4)}; let them by dl.touching"
+        )
     return with_contacts(system, clear, DEFAULTS) if clear else system
 
 
