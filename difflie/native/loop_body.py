@@ -305,9 +305,10 @@ class Part:
     def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         given = self._all(args, lambda a: constants(program, np.zeros(a.shape, a.dtype)))
         known = None if program.differentiable else _written.get(self.body)
-        if known:
-            return known.copied(program, given, self._wanted)
-        return _those(self.body.write(program, given), self._wanted)
+        # A loop inside is another one where what it carries is transposed.
+        if known is None or (known.repeats and any(map(program.is_linear, flat(given)))):
+            return _those(self.body.write(program, given), self._wanted)
+        return known.copied(program, given, self._wanted)
 
     def closed(self) -> ClosedJaxpr:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
@@ -348,6 +349,11 @@ class Written:
         results = zip(body.write(program, self._given), body.out_avals, strict=True)
         self._results = [np.broadcast_to(x, a.shape) for x, a in results]
         self._program = program
+
+    @property
+    def repeats(self) -> bool:
+        """Whether there are loops inside that are not written out."""
+        return "while" in self._program.operations
 
     def reads(self, wanted: Sequence[bool]) -> list[bool]:
         """Which arguments some of the results need."""

@@ -19,8 +19,8 @@ three kinds of arguments its own come first, then the tangents. What holds for a
   is computed.
 - `active` is closed under the loop: what an iteration makes of a carried tangent is carried as
   well.
-- Tangents of what has been traced are traced by jax; those of tangents and cotangents are taken on
-  the program of a body, where it has one (`rules.tangents`).
+- Tangents are taken on the program of a body, where it has one (`rules.tangents`); where it has
+  none, they are traced by jax.
 - The loop of some results (`needed`) has those results, and the same numbers in them.
 """
 
@@ -41,7 +41,7 @@ from .private import eval_jaxpr, within, without_dead_code
 
 def activity(loop: Loop, varied: Sequence[bool]) -> tuple[list[bool], list[bool]]:
     """The arguments that vary with those given, in any iteration, and the results that do."""
-    written = None if isinstance(loop.body, Traced) else differentiable(loop.body)
+    written = differentiable(loop.body)
     changing = written.varied if written else partial(depending, loop.body.closed().jaxpr)
     n, m = loop.consts, loop.consts + loop.carry
     varied = list(varied)
@@ -60,7 +60,7 @@ def jvp(loop: Loop, active: Sequence[bool], active_results: Sequence[bool]) -> t
     the tangents: its constants are those of this loop and their tangents, it carries the tangents
     of what this one carries, its rows are the states, the rows and their tangents.
     """
-    if not isinstance(loop.body, Traced) and differentiable(loop.body):
+    if differentiable(loop.body):
         tangent_loop = _swept(loop, active, active_results)
     else:
         tangent_loop = _traced_tangents(loop, active, active_results)
@@ -164,7 +164,7 @@ def _tangent_paces(
 
 def _with_states(loop: Loop) -> Loop:
     """The loop that also saves what it carries at the start of every iteration."""
-    if not isinstance(loop.body, Traced) and differentiable(loop.body):
+    if differentiable(loop.body):
         states = range(loop.consts, loop.consts + loop.carry)
         saved = (*loop.saved, *(1,) * loop.carry)
         made = dataclasses.replace(loop, body=Passing(loop.body, states), saved=saved)

@@ -158,9 +158,11 @@ def scopes(equation: Any) -> list[str]:
     return [x.name for x in reversed(stack)] if stack else []
 
 
-def without_dead_code(jaxpr: Any, used: Sequence[bool]) -> tuple[Any, list[bool]]:
-    """A jaxpr of the results used, and which inputs it still reads."""
-    return pe.dce_jaxpr(jaxpr, list(used), instantiate=False)
+def without_dead_code(
+    jaxpr: Any, used: Sequence[bool], keep_inputs: bool = False
+) -> tuple[Any, list[bool]]:
+    """A jaxpr of the results used, and which inputs it still reads; the others are no inputs."""
+    return pe.dce_jaxpr(jaxpr, list(used), instantiate=keep_inputs)
 
 
 def scan_sizes(params: dict[str, Any]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Derivatives of derivatives, which are taken on programs, are as jax has them."""
+"""Derivatives, which are taken on programs, are as jax has them."""
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ from jax import lax
 
 from difflie.native import scan
 from difflie.native.loop_body import Traced, Transposed, differentiable
+from difflie.native.program import Program
 
 X = jnp.array([0.3, -1.2, 2.0])
 LENGTH = 4
@@ -105,6 +106,8 @@ def derivatives(f, d):
     gradient = jax.grad(f)
     product = along(gradient, d)
     return {
+        "gradient": gradient,
+        "tangent": along(f, d),
         "product": product,
         "hessian": jax.hessian(f),
         "third": jax.grad(lambda x: product(x) @ d),
@@ -125,15 +128,15 @@ def compare(f, x, names, tolerance, dtype=np.float64):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_products_and_third_derivatives(name):
-    """Forward over reverse, and one over the other again."""
-    compare(FUNCTIONS[name], X, ("product", "third"), 1e-9)
+    """Both modes, forward over reverse, and one over the other again."""
+    compare(FUNCTIONS[name], X, ("gradient", "tangent", "product", "third"), 1e-9)
 
 
 @pytest.mark.parametrize("name", KINKS)
 @pytest.mark.parametrize("x", [jnp.zeros(3), jnp.array([0.0, 1.0, 1.0])], ids=["zero", "ends"])
 def test_kinks_and_ties(name, x):
     """At zero, at ties and at the ends of an interval there is the derivative that jax has."""
-    compare(KINKS[name], x, ("product",), 1e-9)
+    compare(KINKS[name], x, ("gradient", "tangent", "product"), 1e-9)
 
 
 @pytest.mark.slow
@@ -142,17 +145,29 @@ def test_hessians_and_batches(name):
     """Several directions at once, batches of points, and single precision."""
     f = FUNCTIONS[name]
     compare(f, X, ("hessian", "third forward", "batch"), 1e-9)
-    compare(f, X, ("product",), 1e-3, np.float32)
+    compare(f, X, ("gradient", "product"), 1e-3, np.float32)
 
 
 def test_what_is_not_a_number_is_shown():
-    """An argument that is NaN and is folded away shows in second derivatives."""
-    compare(FUNCTIONS["alias"], X.at[0].set(np.nan), ("product",), 1e-9)
+    """An argument that is NaN and is folded away shows in derivatives."""
+    compare(FUNCTIONS["alias"], X.at[0].set(np.nan), ("gradient", "tangent", "product"), 1e-9)
     product = along(jax.grad(loss(scan, FUNCTIONS["alias"])), jnp.ones(3))
     assert np.isnan(jax.jit(product)(X.at[0].set(np.nan))[jnp.array([0, 2])]).all()
 
 
 def test_they_are_taken_on_a_program():
-    """The body of a gradient has a program that is differentiated, not a trace of jax."""
+    """A body and that of its gradient have programs that are differentiated, not traces of jax."""
     closed = jax.make_jaxpr(lambda dx, x: (jnp.sin(x) * jnp.exp(x) * dx,))(X, X)
+    assert differentiable(Traced(closed))
     assert differentiable(Transposed(Traced(closed), 0, 1, [False, False]))
+
+
+def test_a_choice_is_linear_in_either_branch():
+    """Guards that a loop which carries such a choice is transposed as a linear one."""
+    program = Program()
+    x, truth = program.argument("f64"), program.argument("b1")
+    dx = program.placeholder("f64")
+    chosen = program.select(truth, program.zero("f64"), dx, "f64")
+    assert program.is_linear(chosen)
+    assert program.is_linear(program.mul(x, chosen, "f64"))
+    assert not program.is_linear(x)

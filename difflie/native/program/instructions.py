@@ -86,7 +86,9 @@ class Instructions:
         self._lost: dict[int, int] = {}
         # What is the negative of what.
         self._negatives: dict[int, int] = {}
-        self._linear = 0
+        # What is computed from placeholders, and their entries.
+        self._linear: set[int] = set()
+        self._placeholders = 0
         # Whether what is written now is computed strictly, and what was.
         self.strict = False
         self.strict_ones: set[int] = set()
@@ -105,6 +107,8 @@ class Instructions:
             self._negatives[number] = operands[0]
         if self.strict:
             self.strict_ones.add(number)
+        if self._linear and not self._linear.isdisjoint(operands):
+            self._linear.add(number)
         return number
 
     def argument(self, kind: str) -> int:
@@ -118,8 +122,10 @@ class Instructions:
     def placeholder(self, kind: str) -> int:
         """A scalar that no result is computed from, in which a part of the program is linear."""
         shown = self._entry()
-        self._linear |= shown
-        return self.append("placeholder", (), kind, None, shown)
+        self._placeholders |= shown
+        number = self.append("placeholder", (), kind, None, shown)
+        self._linear.add(number)
+        return number
 
     def _entry(self) -> int:
         """The bit of the next instruction as an entry."""
@@ -127,8 +133,8 @@ class Instructions:
         return 1 << len(self.entries) - 1
 
     def is_linear(self, x: int) -> bool:
-        """Whether a scalar is computed from placeholders."""
-        return bool(self._linear and self.needed(x) & self._linear)
+        """Whether a scalar is computed from placeholders, or shows them."""
+        return x in self._linear or bool(self._placeholders and self.needed(x) & self._placeholders)
 
     def constant(self, x: Any, kind: str) -> int:
         """A number that is known at trace time, a Python number of this type."""

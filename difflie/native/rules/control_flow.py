@@ -17,7 +17,18 @@ from ..strict_user_code import has_strict
 from .arithmetic import choice
 from .indexing import is_at
 from .repeated import carried_linearly, repeated, rolled, rolled_linear
-from .writing import PLAIN, RULES, Array, array_of, elementwise, flat, kind_of, like, write_closed
+from .writing import (
+    PLAIN,
+    REGIONS,
+    RULES,
+    Array,
+    array_of,
+    elementwise,
+    flat,
+    kind_of,
+    like,
+    write_closed,
+)
 
 
 def _call(program: Program, equation: Any, *xs: Array) -> list[Array]:
@@ -52,14 +63,12 @@ def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
     sliced, backwards = xs[n_consts + n_carry :], slice(None, None, -1 if params["reverse"] else 1)
     avals = [v.aval for v in body.jaxpr.outvars]
     order = range(params["length"])[backwards]
-    entries = len(order) * _entries(body.jaxpr) if len(order) > 1 else 0
-    is_long = entries > program.most_written and not program.differentiable
-    if is_long and len(avals) == n_carry:
+    if not program.differentiable and _is_long(program, equation):
         split = carried_linearly(program, body, fixed, carry, sliced)
         if split is None:
             return rolled(program, body, order, fixed, carry, sliced)
         # A loop in a branch is skipped where it is repeated, as attempts that are not needed.
-        is_repeated = entries > _MOST_TRANSPOSED or program.guard is not None
+        is_repeated = _written_out(equation) > _MOST_TRANSPOSED or program.guard is not None
         if is_repeated and not any(map(program.is_linear, flat(sliced))):
             return rolled_linear(program, body, order, fixed, carry, sliced, split)
     saved = []
@@ -71,6 +80,20 @@ def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
     if not saved:
         return [*carry, *(np.zeros((0, *a.shape), np.int64) for a in avals[n_carry:])]
     return [*carry, *(np.stack(rows) for rows in zip(*saved[backwards], strict=True))]
+
+
+def _is_long(program: Program, equation: Any) -> bool:
+    """Whether a loop carries on all it returns, and is too long to be written out."""
+    (body,) = nested(equation.params)
+    carries_all = len(body.jaxpr.outvars) == scan_sizes(equation.params)[1]
+    return carries_all and _written_out(equation) > program.most_written
+
+
+def _written_out(equation: Any) -> int:
+    """About how many scalars the operations of a loop make."""
+    (body,) = nested(equation.params)
+    length = equation.params["length"]
+    return length * _entries(body.jaxpr) if length > 1 else 0
 
 
 def _entries(jaxpr: Any) -> int:
@@ -193,3 +216,4 @@ RULES |= {
 }
 # A function with a derivative of its own is none that is called only.
 PLAIN |= {x for x in CALLS if "custom" not in x} | {"native", "scan"}
+REGIONS["scan"] = _is_long

@@ -72,10 +72,13 @@ class Differentiable:
         given: list[_Tangent] = []
         for x, dx in zip(args, tangents, strict=True):
             given += [None] * x.size if dx is None else dx.ravel().tolist()
-        outside, program.strict = program.strict, False
+        outside = program.strict
         sweep.start(flat(args), given)
         for k in self._used:
+            # A tangent is as strict as what it is the tangent of.
+            program.strict = k in self._program.strict_ones
             sweep.step(k)
+        program.strict = False
         results = [sweep.shown(k) for k in self._program.results]
         program.strict = outside
         values = like([x for x, _ in results], self._out_avals)

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from ..jaxprs import nested
-from ..private import ClosedJaxpr, Literal, eval_jaxpr, within
+from ..private import ClosedJaxpr, Literal, eval_jaxpr, within, without_dead_code
 from ..program import TYPES, Program, Unsupported
 from ..strict_user_code import has_strict, is_strict
 from .parameters import check
@@ -34,6 +34,8 @@ SCALAR_RULES: dict[str, Callable[..., int]] = {}
 # Those that have in each of their instructions, or in the function within them, the derivative that
 # jax gives them: in a program that is there to be differentiated, others are regions.
 PLAIN: set[str] = set()
+# Of these, those that are regions all the same where a test of the program and the equation holds.
+REGIONS: dict[str, Callable[[Program, Any], bool]] = {}
 
 _KINDS = {np.dtype(name): kind for name, kind in TYPES.items()}
 
@@ -127,7 +129,7 @@ def write_closed(program: Program, closed: Any, operands: Sequence[Array]) -> li
         program.strict = is_strict(equation, outside)
         if equation.params:
             check(name, equation.params)
-        if program.differentiable and name not in PLAIN:
+        if program.differentiable and _is_region(program, equation):
             operation = Operation(jaxpr, equation)
             results = written_or_region(program, operation, list(map(read, equation.invars)))
         elif name in SCALAR_RULES:
@@ -148,6 +150,11 @@ def write_closed(program: Program, closed: Any, operands: Sequence[Array]) -> li
             values[v] = result if result.shape == shape else np.broadcast_to(result, shape)
     program.strict = outside
     return [read(v) for v in jaxpr.outvars]
+
+
+def _is_region(program: Program, equation: Any) -> bool:
+    name = equation.primitive.name
+    return name not in PLAIN or (name in REGIONS and REGIONS[name](program, equation))
 
 
 def written(program: Program, equation: Any, operands: Sequence[Array]) -> Sequence[Array]:
@@ -206,9 +213,13 @@ class Operation:
 
         avals = [v.aval for v in equation.invars]
         with within(True):
-            return jax.make_jaxpr(both)(
+            closed = jax.make_jaxpr(both)(
                 *avals, *(a for a, x in zip(avals, varied, strict=True) if x)
             )
+        # There are tangents of whole numbers, of no type, that nothing reads.
+        everything = [True] * len(closed.jaxpr.outvars)
+        jaxpr, _ = without_dead_code(closed.jaxpr, everything, keep_inputs=True)
+        return ClosedJaxpr(jaxpr, closed.consts)
 
 
 def written_or_region(
