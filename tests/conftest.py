@@ -58,6 +58,8 @@ os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _place())
 # Native code is kept beside them, not in the user's cache.
 os.environ.setdefault("DIFFLIE_CACHE", str(Path(_place()) / "native"))
+# Programs that run once need no better code.
+os.environ.setdefault("DIFFLIE_TIERED", "first")
 # Whole rollouts are not stored: tests that replace parts of the package trace what they replaced.
 os.environ.setdefault("DIFFLIE_STORED", "0")
 # Small ones, too: jax compiles every operation outside of a program by itself, hundreds in a test.

@@ -218,6 +218,7 @@ def triple(write=lambda: HANDLER):
 
 def test_long_code_is_replaced(folder, compiled, monkeypatch):
     """Quick code first; the background puts better code behind it and on disk, and ends."""
+    monkeypatch.delenv("DIFFLIE_TIERED")
     monkeypatch.setattr(background, "_MOMENT", 0)
     where = triple()
     background._thread.join(600)
@@ -229,6 +230,7 @@ def test_long_code_is_replaced(folder, compiled, monkeypatch):
 
 def test_another_process_goes_on(folder, monkeypatch):
     """A process that ends before its code is replaced does not wait; the next one replaces it."""
+    monkeypatch.delenv("DIFFLIE_TIERED")
     code = (
         "import sys; from difflie.native.cpu import background, object_code;"
         "background._MOMENT = 1e6;"
@@ -255,3 +257,13 @@ def test_all_code_well_at_once(quick_on_disk, folder, monkeypatch):
     object_code._addresses.clear()
     assert run(triple(write=None), 7) == 21
     assert len(list(folder.iterdir())) == 1 + quick_on_disk
+
+
+def test_the_first_code_stays(folder, monkeypatch):
+    """DIFFLIE_TIERED=first: no thread, and quick code that later processes find."""
+    monkeypatch.setenv("DIFFLIE_TIERED", "first")
+    monkeypatch.setattr(background, "later", None)
+    assert run(triple(), 7) == 21
+    object_code._addresses.clear()
+    assert run(triple(write=None), 7) == 21
+    assert len(list(folder.iterdir())) == 1

@@ -7,7 +7,7 @@ Long code can be had sooner: compiled at LLVM's lowest level, in a quarter of th
 not depend on the level. In the `background` the same module is compiled well, and the address of
 that code is written into a cell that the first code looks into in every call. On disk the first
 code has its module beside it, so that another process goes on where this one ends too early.
-DIFFLIE_TIERED=0 compiles everything well at once.
+DIFFLIE_TIERED=0 compiles everything well at once, DIFFLIE_TIERED=first leaves the first code.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def _code(
     if code is not None:
         return code, None
     first = disk_cache.read(quick)
-    tiered = soon and os.environ.get("DIFFLIE_TIERED", "1") != "0"
+    tiers = os.environ.get("DIFFLIE_TIERED", "1") if soon else "0"
     if first is None:
         text = write()
-        if not tiered or len(text) < _LONG:
+        if tiers == "0" or len(text) < _LONG:
             code = _compiled(host, text)
             disk_cache.write(good, code)
             return code, None
@@ -118,7 +118,9 @@ def _code(
         disk_cache.write_to(place, good, code)
         return code
 
-    return (code, improve) if tiered else (improve(), None)
+    if tiers == "0":
+        return improve(), None
+    return code, None if tiers == "first" else improve
 
 
 def _replace(host: _Host, improve: Callable[[], bytes], name: str, cell: int) -> None:
