@@ -66,6 +66,9 @@ os.environ.setdefault("DIFFLIE_STORED", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # Each process has one core, which also keeps jaxlib up to 0.10 from a deadlock, see difflie.cli.
 os.environ.setdefault("PJRT_NPROC", "1")
+# Threads of NumPy's linear algebra would take the cores of other workers while they wait. Without
+# workers NumPy is there by now, and only processes that tests start have it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 _PLAIN = "--xla_cpu_use_fusion_emitters=false"
 if importlib.metadata.version("jax").startswith(("0.8.", "0.9.", "0.10.")):
     # The emitters of fused loops compile derivatives of batches slowly. Not tried with later jax.
@@ -76,11 +79,14 @@ import jax
 # Both precisions are tested in one process: single precision by casting the inputs.
 jax.config.update("jax_enable_x64", True)
 
+# Until all tests are there: what is imported stays.
+gc.disable()
+
 _MAPS = Path("/proc/self/maps")
 
 # The files that take longest come first, so that no worker is left with one of them at the end.
 _LONGEST = (
-    "test_second_derivatives test_error_estimate "
+    "test_frozen_identification test_second_derivatives test_internal_states test_error_estimate "
     "test_every_robot test_adjoint test_singular_points test_mechanisms test_documents test_fit "
     "test_contacts test_joint_protocol test_couplings test_identify test_commands test_pinocchio"
 ).split()
@@ -117,6 +123,7 @@ def pytest_collection_finish() -> None:
     # What is there now stays, and tracing leaves little that only a collection finds.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 def _call(function: Callable, arguments: dict[str, Any]) -> None:

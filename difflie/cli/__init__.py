@@ -19,7 +19,7 @@ import tyro
 
 import difflie
 
-from ..solvers.few_cores import avoid_a_deadlock
+from ..solvers.few_cores import avoid_a_deadlock, avoid_waiting_threads
 from .interrupts import STATUS, Interrupts
 
 COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce", "examples", "docs"
@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if list(arguments) == ["--version"]:
         print(f"difflie {difflie.__version__}")
         return
+    avoid_waiting_threads()
     avoid_a_deadlock()
     warnings.showwarning = _show_warning
     try:

@@ -344,6 +344,20 @@ for k in range(20):
     subprocess.run([sys.executable, "-c", program], check=True, timeout=900, capture_output=True)
 
 
+def test_small_matrices_have_one_thread_on_few_cores():
+    """Guards that this is set while NumPy, which reads it, is not there yet."""
+    program = """
+import os, sys
+os.environ.pop("OPENBLAS_NUM_THREADS", None)
+os.sched_getaffinity = lambda process: {0, 1}
+from difflie import cli
+assert "numpy" not in sys.modules
+cli.main(["examples"])
+assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
 def test_demo(tmp_path, capsys):
     """Its numbers, shown as they come, and that few programs are compiled for them."""
     figures, compiled = tmp_path / "figures.json", []
