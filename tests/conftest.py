@@ -64,6 +64,8 @@ os.environ.setdefault("DIFFLIE_TIERED", "first")
 os.environ.setdefault("DIFFLIE_STORED", "0")
 # Small ones, too: jax compiles every operation outside of a program by itself, hundreds in a test.
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+# Of every operation the place in the source is written into programs: one frame will do for ten.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "1")
 # Each process has one core, which also keeps jaxlib up to 0.10 from a deadlock, see difflie.cli.
 os.environ.setdefault("PJRT_NPROC", "1")
 # Threads of NumPy's linear algebra would take the cores of other workers while they wait. Without
