@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import itertools
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,63 +83,94 @@ def read_mjcf(
     """
     path = Path(path)
     mujoco, model, missing = compiled(path)
-    disabled = disabled_flags(mujoco, model)
-    switch_off(model, disabled)
+    file = _File(path, mujoco, model, disabled_flags(mujoco, model), actuators, contacts)
+    switch_off(model, file.disabled)
     if base not in (None, "fixed", "free"):
         raise ModelError(f"{path}: base is {format_value(base)}; it must be 'fixed' or 'free'")
-    bodies = read_bodies(model, path, fixed=base == "fixed")
-    if base == "free":
-        bodies = freed(bodies, path)
-    own_gravity = np.zeros(3) if "gravity" in disabled else model.opt.gravity
-    name = model.names.split(b"\0", 1)[0].decode() or path.stem
-    vector = own_gravity.tolist() if gravity is None else gravity
-    named = body_names(model)
-    try:
-        system = tree(bodies, name=name, gravity=vector)
-        rubbing = () if base == "fixed" else free_friction(model, named)
-        given = named, bodies, joint_names(model), vector
-        own = passive_couplings(model, *given), tendon_couplings(model, named, joint_names(model))
-        system = attach(system, *itertools.chain(*own, rubbing))
-        loops = equality_constraints(model, named, joint_names(model), disabled)
-        system = constrain(system, *loops)
-        if actuators:
-            parts = Names(named, joint_names(model))
-            system = attach(system, *file_actuators(model, parts, system, disabled))
-    except ModelError as error:
-        message = str(error).removeprefix(f"{path}: ")
-        raise ModelError(f"{path}: {message}") from None
-    system = system.with_shapes(geom_shapes(model, named, disabled))
-    if contacts:
-        added = int(mujoco.__version__.split(".")[0]) >= 4
-        touch = geom_contacts(model, named, system.shapes, disabled, added)
-        system = with_contacts(system, *touch) if touch.pairs else system
+    system = _with_shapes(file, _machine(file, base, gravity))
     drives = list(unused_drives(model))
     if actuators:
-        drives = list(unread_actuators(model, Names(named, joint_names(model)), system, disabled))
-    moving = not_modelled(model, disabled, contacts, drives)
+        drives = list(unread_actuators(model, file.names, system, file.disabled))
+    moving = not_modelled(model, file.disabled, contacts, drives)
     if strict and moving:
         raise ModelError(*refusals(model, moving, path))
-    system = system.with_frames(site_frames(model, named))
+    system = system.with_frames(site_frames(model, file.names.bodies))
     for state in key_states(model, system):
         system = system.with_state(*state)
     sensors, lost, renamed = read_sensors(mujoco, model, system)
     kept = dataclasses.replace(system.topology, not_modelled=tuple(map(str, moving)))
     system = dataclasses.replace(system, sensors=sensors, topology=kept)
-    left = list(unused(model, disabled, contacts, drives))
+    left = list(unused(model, file.disabled, contacts, drives))
     left += [f"sensors ({listed(model, 'sensor', lost)})"] if lost else []
-    keys = unread_activations(model, system)
-    left += [f"activations of keyframes ({listed(model, 'key', keys)})"] if keys else []
-    remarks = [f"not used: {', '.join(left)}"] if left else []
-    if len(model.actuator_trntype) and not actuators:
-        remarks.append("load(..., actuators=True) reads its actuators")
-    if system.idle_shapes and not contacts:
-        remarks.append("load(..., contacts=True) lets its shapes touch")
-    # Actuators that are read keep the ranges of their commands.
-    remarks += [] if actuators else lasting_efforts(model, joint_names(model))
-    remarks += [*filter(None, [missing]), *renamed]
+    remarks = [*_remarks(file, system, left), *filter(None, [missing]), *renamed]
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system
+
+
+class _File(NamedTuple):
+    """An MJCF file as MuJoCo compiles it, the flags that are off, and what of it is read."""
+
+    path: Path
+    mujoco: Any
+    model: Any
+    disabled: set[str]
+    actuators: bool
+    contacts: bool
+
+    @property
+    def names(self) -> Names:
+        return Names(body_names(self.model), joint_names(self.model))
+
+
+def _machine(file: _File, base: str | None, gravity: ArrayLike | None) -> System:
+    """The bodies of a file with its passive forces, constraints and actuators."""
+    path, model, names = file.path, file.model, file.names
+    bodies = read_bodies(model, path, fixed=base == "fixed")
+    if base == "free":
+        bodies = freed(bodies, path)
+    own_gravity = np.zeros(3) if "gravity" in file.disabled else model.opt.gravity
+    vector = own_gravity.tolist() if gravity is None else gravity
+    name = model.names.split(b"\0", 1)[0].decode() or path.stem
+    try:
+        system = tree(bodies, name=name, gravity=vector)
+        rubbing = () if base == "fixed" else free_friction(model, names.bodies)
+        passive = passive_couplings(model, names.bodies, bodies, names.joints, vector)
+        system = attach(system, *passive, *tendon_couplings(model, *names), *rubbing)
+        system = constrain(system, *equality_constraints(model, *names, file.disabled))
+        if file.actuators:
+            system = attach(system, *file_actuators(model, names, system, file.disabled))
+    except ModelError as error:
+        message = str(error).removeprefix(f"{path}: ")
+        raise ModelError(f"{path}: {message}") from None
+    return system
+
+
+def _with_shapes(file: _File, system: System) -> System:
+    """The system with the shapes of the file, and their contacts where these are read."""
+    names = file.names.bodies
+    system = system.with_shapes(geom_shapes(file.model, names, file.disabled))
+    if not file.contacts:
+        return system
+    added = int(file.mujoco.__version__.split(".")[0]) >= 4
+    touch = geom_contacts(file.model, names, system.shapes, file.disabled, added)
+    return with_contacts(system, *touch) if touch.pairs else system
+
+
+def _remarks(file: _File, system: System, left: list[str]) -> Iterator[str]:
+    """What the reader of a file should know; left: the features that are not used."""
+    keys = unread_activations(file.model, system)
+    if keys:
+        left = [*left, f"activations of keyframes ({listed(file.model, 'key', keys)})"]
+    if left:
+        yield f"not used: {', '.join(left)}"
+    if len(file.model.actuator_trntype) and not file.actuators:
+        yield "load(..., actuators=True) reads its actuators"
+    if system.idle_shapes and not file.contacts:
+        yield "load(..., contacts=True) lets its shapes touch"
+    if not file.actuators:
+        # Actuators that are read keep the ranges of their commands.
+        yield from lasting_efforts(file.model, file.names.joints)
 
 
 def site_frames(model: Any, bodies: Sequence[str]) -> dict[str, Frame]:

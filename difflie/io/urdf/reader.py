@@ -99,24 +99,12 @@ def read_urdf(
     _check_base(str(path), base)
     robot = parsed(path)
     notes: Notes = defaultdict(list)
-    world = None
-    if robot.attributes.get("version") in _VERSIONS:
-        robot.get("version")
-    own = robot.child("difflie")
-    if own is not None:
-        world, own_base = own.get("world"), own.get("base")
-        _check_base(own.source, own_base)
-        base = own_base if base is None else base
-        own_gravity = None if own.get("gravity") is None else own.numbers("gravity", 3)
-        gravity = own_gravity if gravity is None else gravity
-    mujoco = mujoco_gravity(robot)
-    gravity = mujoco if gravity is None else gravity
-    bodies = _bodies(robot, base, world, notes)
+    bodies, own_gravity = _described(robot, base, notes)
     name = robot.get("name")
     if name is None:
         name = path.stem
         notes[f"robot without a name, called {format_value(name)}"].append(robot.line)
-    system = tree(bodies, name=name, gravity=STANDARD_GRAVITY if gravity is None else gravity)
+    system = tree(bodies, name=name, gravity=own_gravity if gravity is None else gravity)
     if actuators:
         system = with_drives(system, robot, path)
     shapes, lost_shapes = read_shapes(robot, path.parent, system, meshes=contacts)
@@ -127,11 +115,6 @@ def read_urdf(
         system = touching_apart(system)
     unused: Notes = defaultdict(list)
     find_unused(robot, unused)
-    remarks = [listed(notes)] if notes else []
-    # How links look is read where they are drawn.
-    lost = {what: at for what, at in unused.items() if what not in _DRAWN}
-    if lost:
-        remarks.insert(0, f"not used: {listed(lost)}")
     moving = {what: at for what, at in unused.items() if what not in _STILL}
     if strict and moving:
         raise ModelError(*(refused(path, what, at) for what, at in moving.items()))
@@ -140,6 +123,10 @@ def read_urdf(
         missing = [what for what in unused if what == _SHAPES or what in moving]
         kept = replace(system.topology, unread=tuple(unread), not_modelled=tuple(missing))
         system = replace(system, topology=kept)
+    # How links look is read where they are drawn.
+    lost = {what: at for what, at in unused.items() if what not in _DRAWN}
+    remarks = [f"not used: {listed(lost)}"] if lost else []
+    remarks += [listed(notes)] if notes else []
     if contacts and lost_shapes:
         remarks.append(f"shapes that do not touch: {'; '.join(lost_shapes)}")
     if meshes := missing_meshes(robot, path.parent):
@@ -147,6 +134,26 @@ def read_urdf(
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system
+
+
+def _described(robot: Element, base: str | None, notes: Notes) -> tuple[list[Body], ArrayLike]:
+    """The bodies of a robot, and the gravity (3,) in m/s^2 of its file.
+
+    base: as of `read_urdf`; notes: those to add to.
+    """
+    world = gravity = None
+    if robot.attributes.get("version") in _VERSIONS:
+        robot.get("version")
+    own = robot.child("difflie")
+    if own is not None:
+        world, own_base = own.get("world"), own.get("base")
+        _check_base(own.source, own_base)
+        base = own_base if base is None else base
+        gravity = None if own.get("gravity") is None else own.numbers("gravity", 3)
+    mujoco = mujoco_gravity(robot)
+    for known in (mujoco, STANDARD_GRAVITY):
+        gravity = known if gravity is None else gravity
+    return _bodies(robot, base, world, notes), gravity
 
 
 def _check_base(source: str, base: str | None) -> None:
