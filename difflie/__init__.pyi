@@ -106,6 +106,7 @@ from .forces import CurrentMotor as CurrentMotor
 from .forces import Damper as Damper
 from .forces import Drive as Drive
 from .forces import Elastic as Elastic
+from .forces import EllipsoidInFluid as EllipsoidInFluid
 from .forces import FirstOrderHold as FirstOrderHold
 from .forces import FixedTendon as FixedTendon
 from .forces import FollowerForce as FollowerForce
@@ -124,6 +125,7 @@ from .forces import PointCoupling as PointCoupling
 from .forces import PointForce as PointForce
 from .forces import PointFriction as PointFriction
 from .forces import PointTransmission as PointTransmission
+from .forces import PolynomialForce as PolynomialForce
 from .forces import PositionServo as PositionServo
 from .forces import Rope as Rope
 from .forces import ShapeContact as ShapeContact
@@ -147,6 +149,7 @@ from .forces import TorsionalSpring as TorsionalSpring
 from .forces import Transmission as Transmission
 from .forces import VelocityServo as VelocityServo
 from .forces import VoltageMotor as VoltageMotor
+from .forces import WorldArmature as WorldArmature
 from .forces import Wrap as Wrap
 from .forces import ZeroOrderHold as ZeroOrderHold
 from .forces import as_path as as_path

@@ -29,6 +29,7 @@ from .energy import elastic_energy as elastic_energy
 from .energy import energy as energy
 from .energy import stiffness_matrix as stiffness_matrix
 from .fluid import BoxInFluid as BoxInFluid
+from .fluid import EllipsoidInFluid as EllipsoidInFluid
 from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
@@ -36,7 +37,9 @@ from .internal_states import StatefulCoupling as StatefulCoupling
 from .internal_states import StatefulJointForce as StatefulJointForce
 from .joint_forces import JointDrag as JointDrag
 from .joint_forces import JointStop as JointStop
+from .joint_forces import PolynomialForce as PolynomialForce
 from .joint_forces import Stribeck as Stribeck
+from .joint_forces import WorldArmature as WorldArmature
 from .passive import passive_force as passive_force
 from .path import Path as Path
 from .path import as_path as as_path

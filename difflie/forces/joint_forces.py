@@ -1,4 +1,4 @@
-"""Forces at joints: the drag of a fluid, Stribeck friction, and stops at position limits."""
+"""Forces at joints: drag, Stribeck friction, springs and dampers of higher order, and stops."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..system.fields import number
+from ..system.joints import Free
 from ..system.protocols import ForceElement
 from ..system.system import Joints, System
 from ..system.topology import Topology
@@ -19,6 +20,7 @@ from ..system.validation import ModelError, nearest
 from .at_joint import AtJoint, JointCoupling
 from .compliance import Compliance
 from .names_of_couplings import title
+from .polynomials import higher_damper, higher_energy, higher_spring
 
 
 class JointDrag(AtJoint, JointCoupling):
@@ -70,6 +72,88 @@ class Stribeck(AtJoint, JointCoupling):
         fading = jnp.exp(-((v / self.stribeck_velocity) ** 2))
         effort = -self.breakaway * fading * jnp.tanh(v / joints.friction_velocity[k])
         return jnp.zeros_like(rate).at[k].set(effort)
+
+
+class PolynomialForce(AtJoint, JointCoupling):
+    """A spring and a damper of higher order at a joint, added to its linear ones.
+
+        effort = -(a x^2 + b x^3) - (c v |v| + d v^3)
+
+    at a joint with one degree of freedom, in N m or N. x is its coordinate less the joint's own
+    `spring_reference`, v its rate. stiffness (2,): a and b, in N m/rad^n or N/m^n; damping (2,): c
+    and d, likewise by the rate. The linear parts are the joint's own `stiffness` and `damping`.
+    name: as of `Coupling`. They are the springs and dampers of MuJoCo 4 with several numbers.
+
+    >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(), mass=2.0)])
+    >>> system = dl.attach(cart, dl.PolynomialForce("cart", stiffness=(0, 8.0), damping=(3.0, 0)))
+    >>> print(dl.passive_force(system, [0.5], [-2.0]))  # -8 0.5^3 + 3 2^2, in N
+    [11.]
+    """
+
+    joint: str = eqx.field(static=True)
+    stiffness: jax.Array = eqx.field(
+        converter=number(unit="N m/rad^n or N/m^n", shape=(2,)), default=(0.0, 0.0), kw_only=True
+    )
+    damping: jax.Array = eqx.field(
+        converter=number(unit="N m s^n/rad^n or N s^n/m^n", shape=(2,)),
+        default=(0.0, 0.0),
+        kw_only=True,
+    )
+
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
+        return super().incompatibilities(system, there) or self.needs_coordinate(system)
+
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        k = self.dof(t)
+        stretch, v = x[k] - joints.spring_reference[k], rate[k]
+        force = higher_spring(self.stiffness, stretch) + higher_damper(self.damping, v)
+        return jnp.zeros_like(rate).at[k].set(-force)
+
+    def energy(self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]) -> Float[Array, ""]:
+        k = self.dof(t)
+        return higher_energy(self.stiffness, x[k] - joints.spring_reference[k])
+
+
+class WorldArmature(AtJoint, JointCoupling):
+    """Lets the armature of a free joint's translation act along the axes of the world.
+
+        force = -armature (w x v)
+
+    in N, in the axes of the body, with its angular velocity w and the velocity v of its origin. A
+    joint's armature multiplies the rates of v in the axes of the body; with this force it is that
+    of a point mass without weight at the origin, which must be the same along all axes. It does no
+    work. joint: its name. name: as of `Coupling`. It is the armature of free joints in MuJoCo.
+    """
+
+    joint: str = eqx.field(static=True)
+
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
+        t, joint = system.topology, self.joint
+        if joint not in system.joint_names:
+            near = nearest(str(joint), system.joint_names)
+            return [f"no joint that moves by itself is named {joint!r}{near}"]
+        if not isinstance(t.types[t.joints.index(joint)], Free):
+            return ["the joint is no free joint; leave it out"]
+        if any(isinstance(other, WorldArmature) and other.joint == joint for other in there):
+            return ["the joint has one already"]
+        armature = system.joints.armature
+        if isinstance(armature, Tracer) or not np.ptp(np.asarray(armature)[self._along(t)]):
+            return []
+        return ["the armature along the joint is not the same in all directions; make it so"]
+
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        along = self._along(t)
+        turning = slice(along.start - 3, along.start)
+        force = -joints.armature[along] * jnp.cross(rate[turning], rate[along])
+        return jnp.zeros_like(rate).at[along].set(force)
+
+    def _along(self, t: Topology) -> slice:
+        """The dofs of the translation, which follow those of the rotation."""
+        return slice(self.dof(t) + 3, self.dof(t) + 6)
 
 
 def _names(joints: str | Sequence[str] | None) -> tuple[str, ...] | None:

@@ -18,6 +18,7 @@ from .at_joint import JointCoupling
 from .coupling import Coupling
 from .names_of_couplings import title
 from .path import Path
+from .polynomials import higher_damper, higher_energy, higher_spring
 from .transmissions import FixedTendon, PointTransmission
 
 
@@ -28,6 +29,8 @@ class TendonLaw(eqx.Module):
 
     stiffness k in N/m; rest_lengths (2,) in m, l_0 and l_1, between which the spring is slack;
     damping c in N s/m; friction in N and friction_velocity in m/s; all but rest_lengths scalars.
+    higher_stiffness (2,) in N/m^2 and N/m^3 adds a s^2 + b s^3 of the stretch s, higher_damping
+    (2,) in N s^2/m^2 and N s^3/m^3 adds c v |v| + d v^3; None for none.
     """
 
     stiffness: jax.Array = eqx.field(
@@ -46,6 +49,13 @@ class TendonLaw(eqx.Module):
         converter=number(unit="m/s", positive=True), default=1e-2, kw_only=True
     )
 
+    higher_stiffness: jax.Array | None = eqx.field(
+        converter=number(unit="N/m^n", shape=(2,), optional=True), default=None, kw_only=True
+    )
+    higher_damping: jax.Array | None = eqx.field(
+        converter=number(unit="N s^n/m^n", shape=(2,), optional=True), default=None, kw_only=True
+    )
+
     def stretch(self, length: Float[Array, ""]) -> Float[Array, ""]:
         """How far () in m a length () in m is outside of its range at rest."""
         over, under = length - self.rest_lengths[1], length - self.rest_lengths[0]
@@ -54,19 +64,29 @@ class TendonLaw(eqx.Module):
     def tension(self, length: Float[Array, ""], rate: Float[Array, ""]) -> Float[Array, ""]:
         """T () in N at a length () in m and its rate () in m/s."""
         rubbing = self.friction * jnp.tanh(rate / self.friction_velocity)
-        return self.stiffness * self.stretch(length) + self.damping * rate + rubbing
+        stretch = self.stretch(length)
+        force = self.stiffness * stretch + self.damping * rate + rubbing
+        if self.higher_stiffness is not None:
+            force = force + higher_spring(self.higher_stiffness, stretch)
+        if self.higher_damping is not None:
+            force = force + higher_damper(self.higher_damping, rate)
+        return force
 
     def stored(self, length: Float[Array, ""]) -> Float[Array, ""]:
         """The energy () in J of the spring at a length () in m."""
         stretch = self.stretch(length)
-        return self.stiffness * stretch * stretch / 2
+        energy = self.stiffness * stretch * stretch / 2
+        if self.higher_stiffness is not None:
+            energy = energy + higher_energy(self.higher_stiffness, stretch)
+        return energy
 
 
 class Tendon(TendonLaw, Coupling):
     """A tendon between bodies with a spring, a damper and friction along it.
 
     transmission: a `SpatialTendon`, or another transmission between bodies. stiffness,
-    rest_lengths, damping, friction, friction_velocity: as of `TendonLaw`. name: as of `Coupling`.
+    rest_lengths, damping, friction, friction_velocity, higher_stiffness, higher_damping: as of
+    `TendonLaw`. name: as of `Coupling`.
     Along a path without wrapping and pulleys `Spring`, `Rope` and `Damper` are simpler.
     """
 
@@ -99,8 +119,8 @@ class Tendon(TendonLaw, Coupling):
 class JointTendon(TendonLaw, JointCoupling):
     """A fixed tendon with a spring, a damper and friction along it, in joint coordinates.
 
-    transmission: a `FixedTendon`. stiffness, rest_lengths, damping, friction, friction_velocity: as
-    of `TendonLaw`. name: as of `Coupling`.
+    transmission: a `FixedTendon`. stiffness, rest_lengths, damping, friction, friction_velocity,
+    higher_stiffness, higher_damping: as of `TendonLaw`. name: as of `Coupling`.
     """
 
     transmission: FixedTendon

@@ -39,7 +39,6 @@ ACTING = (
     "armature of tendons",
     "nonlinear",
     "yield",
-    "fluidshape",
     "plugins",
     "flexes",
     "tendons around shapes",

@@ -56,25 +56,15 @@ def test_actuators_of_ball_joints_are_heavy(tmp_path, gear, on):
     system, model, said = read(tmp_path, 'type="ball" damping=".1" armature=".01"', rest=motor)
     ours, theirs = accelerations(system, model)
     np.testing.assert_allclose(ours, theirs, rtol=1e-10)
-    assert "actuators of ball joints but for armature and damping (number 0)" in said
+    assert "actuators of ball and free joints but for armature and damping (number 0)" in said
 
 
 @needs_mujoco_4
-@pytest.mark.parametrize(
-    ("joint", "rest"),
-    [
-        ('type="free"', ACTUATOR.format('name="m" joint="j"', HEAVY)),
-        (
-            "",
-            '<tendon><fixed name="t"><joint joint="j" coef="2"/></fixed></tendon>'
-            + ACTUATOR.format('name="m" tendon="t"', HEAVY),
-        ),
-    ],
-)
-def test_other_heavy_actuators_are_named(tmp_path, joint, rest):
-    """On free joints and tendons armature and damping of actuators are left out, and said to be."""
-    said = "actuators of free joints, tendons and others, with their armature and damping ('m')"
-    assert said in read(tmp_path, joint, rest=rest)[2]
+def test_other_heavy_actuators_are_named(tmp_path):
+    """On tendons armature of actuators is left out, and said to be."""
+    tendon = '<tendon><fixed name="t"><joint joint="j" coef="2"/></fixed></tendon>'
+    said = read(tmp_path, "", rest=tendon + ACTUATOR.format('name="m" tendon="t"', HEAVY))[2]
+    assert "actuators of tendons and others but for damping ('m')" in said
 
 
 @pytest.mark.parametrize(

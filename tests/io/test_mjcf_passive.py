@@ -1,5 +1,6 @@
 """Passive forces of tendons, ball joints, gravity compensation and fluids in MJCF, as MuJoCo's."""
 
+import dataclasses
 import warnings
 
 import jax
@@ -100,10 +101,123 @@ def test_gravity_compensation(tmp_path):
 
 @pytest.mark.parametrize("option", ['density="3"', 'viscosity=".2"', 'density="3" viscosity=".2"'])
 def test_fluids(tmp_path, option):
-    """The inertia-box model, with wind; shapes that are taken for ellipsoids are named."""
+    """The inertia-box model, with wind."""
     text = VECTORS.replace("<option>", f'<option {option} wind="1 2 3">')
     system, model, said = read(tmp_path, text)
     check(system, model)
     assert "medium" not in said
-    text = text.replace("<geom ", '<geom fluidshape="ellipsoid" ', 1)
-    assert "forces of the medium on ellipsoids (fluidshape) ('a')" in read(tmp_path, text)[2]
+
+
+SHAPES = [
+    'type="box" size=".1 .03 .02"',
+    'type="sphere" size=".1"',
+    'type="capsule" size=".03 .1"',
+    'type="cylinder" size=".03 .1"',
+    'type="ellipsoid" size=".1 .2 .15" fluidcoef=".4 .3 1.2 .9 .8"',
+]
+
+
+def in_water(count):
+    """So many bodies, each of another shape, in a wind."""
+    bodies = "".join(
+        f'<body name="b{i}" pos="{i} 0 0"><freejoint/><geom {shape} euler="10 20 30" mass="1.3" '
+        'pos=".1 0 .02" fluidshape="ellipsoid"/></body>'
+        for i, shape in enumerate(SHAPES[-count:])
+    )
+    return f"""<mujoco><option density="30" viscosity=".2" wind="1 2 3"><flag contact="disable"/>
+</option><worldbody>{bodies}</worldbody></mujoco>"""
+
+
+def test_fluid_on_ellipsoids(tmp_path):
+    """The added mass, lift and drag of each kind of shape; gradients also without motion."""
+    system, model, said = read(tmp_path, in_water(len(SHAPES)))
+    check(system, model, count=2)
+    assert "fluid" not in said and "medium" not in said
+    assert sum(isinstance(c, dl.EllipsoidInFluid) for c in system.couplings) == len(SHAPES)
+
+
+def test_derivatives_of_fluid_on_an_ellipsoid(tmp_path):
+    """By the velocity: that of differences, and finite where the body rests in the fluid."""
+    text = in_water(1).replace('wind="1 2 3"', "")
+    system, *_ = read(tmp_path, text)
+    q, v = system.neutral(), jnp.array([0.3, -0.2, 0.5, 1.0, -0.4, 0.7])
+    force = jax.jit(lambda v: dl.passive_force(system, q, v))
+    slope = jax.jit(jax.jacfwd(force))
+    step = 1e-6
+    columns = [(force(v + step * e) - force(v - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(slope(v), np.stack(columns, axis=1), rtol=1e-6, atol=1e-7)
+    assert np.all(np.isfinite(slope(jnp.zeros(6))))
+
+
+POLYNOMIALS = f"""<mujoco><compiler angle="radian"/>
+<option><flag contact="disable" limit="disable"/></option><worldbody>
+<body name="a"><joint name="h" axis="0 1 0" stiffness="3 2 1" damping=".1 .2 .3" springref=".2"/>
+{BOX.format(1.3)}<site name="s0" pos=".1 .2 .3"/>
+<body name="b" pos=".2 0 0"><joint name="sl" type="slide" axis="1 0 1" damping="0 .2 0"/>
+{BOX.format(0.5)}<site name="s1" pos=".1 .2 -.3"/></body></body>
+<body name="f" pos="0 1 0"><freejoint name="free"/>{BOX.format(0.9)}</body>
+<site name="w" pos="0 1 0"/></worldbody>
+<tendon><fixed name="t" stiffness="20 30 40" springlength=".1 .3" damping=".3 .2 .1">
+<joint joint="h" coef="2"/><joint joint="sl" coef="-3"/></fixed>
+<spatial name="p" stiffness="10 20 30" springlength="1.1"><site site="w"/><site site="s1"/>
+</spatial>
+<spatial name="r"><site site="w"/><site site="s0"/></spatial></tendon>
+<default><general gainprm="0"/></default>
+<actuator><general joint="h" gear="3" damping=".1 .2 .3"/><general tendon="r" gear="2"
+damping=".1 .2 .3"/><general joint="free" gear="3 0 0 0 0 0" damping=".2"/></actuator>
+</mujoco>"""
+
+
+def test_polynomial_springs_and_dampers(tmp_path):
+    """Of hinges, slides, tendons and actuators; forces are minus the gradient of the energy."""
+    system, model, said = read(tmp_path, POLYNOMIALS)
+    check(system, model)
+    assert "nonlinear" not in said
+    for _, q, *_ in states(system, model, 2):
+        still = dl.passive_force(system, q, jnp.zeros(system.nv))
+        slope = jax.grad(lambda s, q=q: dl.elastic_energy(system, system.manifold.retract(q, s)))
+        np.testing.assert_allclose(still, -slope(jnp.zeros(system.nv)), atol=1e-9)
+    text = POLYNOMIALS.replace("<freejoint", '<joint type="free" damping="0 .1"')
+    assert "nonlinear damping of ball and free joints ('free')" in read(tmp_path, text)[2]
+
+
+def test_armature_of_free_joints(tmp_path):
+    """Acts along the axes of the world, as a point mass without weight does."""
+    text = VECTORS.replace('<joint type="free"', '<joint name="free" type="free" armature=".7"')
+    drive = '<general joint="free" gainprm="0" gear="3 0 0 0 0 0" armature=".1"/>'
+    text = text.replace("</mujoco>", f"<actuator>{drive}</actuator></mujoco>")
+    system, model, said = read(tmp_path, text)
+    check_accelerations(system, model)
+    assert "actuators of ball and free joints but for armature and damping" in said
+    (part,) = (c for c in system.couplings if isinstance(c, dl.WorldArmature))
+    k = system.topology.dof_start[system.topology.joints.index("free")]
+    uneven = system.joints.armature.at[k + 3].add(1.0)
+    bare = dataclasses.replace(system.replace(armature=uneven), couplings=())
+    with pytest.raises(dl.ModelError, match="not the same in all directions"):
+        dl.attach(bare, part)
+
+
+def check_accelerations(system, model):
+    for ordering, q, v, data in states(system, model):
+        force = dl.passive_force(system, q, v)
+        a = ordering.a(q, v, dl.forward_dynamics(system, q, v, force))
+        np.testing.assert_allclose(a, data.qacc, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("text", [POLYNOMIALS, in_water(3), None])
+def test_passive_forces_are_written_again(tmp_path, text):
+    """The forces of a saved file are those of the one it was read from."""
+    text = text or VECTORS.replace('type="free"', 'name="free" type="free" armature=".7"')
+    system, model, _ = read(tmp_path, text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    for ordering, q, v, _ in states(system, model):
+        found = []
+        for each in (model, again):
+            data = mujoco.MjData(each)
+            data.qpos, data.qvel = np.asarray(ordering.q(q)), np.asarray(ordering.v(q, v))
+            mujoco.mj_forward(each, data)
+            found.append(data.qacc)
+        np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-8)

@@ -16,7 +16,7 @@ MJCF = """<mujoco model="m">
   <geom name="floor" type="plane" size="1 1 1"/>
   <body name="b" gravcomp="1">
     <joint name="j" axis="0 1 0"/>
-    <geom size=".1" fluidshape="ellipsoid"/>
+    <geom size=".1" />
     <include file="more.xml"/>
   </body>
 </worldbody>
@@ -68,12 +68,11 @@ def test_strict_mjcf_lists_all_with_lines(mjcf):
         (f"{mjcf}:5: ", f"contacts of geoms ('floor', number 1 of 'b') .*at {mjcf}:5, {mjcf}:6"),
         (f"{mjcf}:13: ", "actuators"),
         (f"{more}:4: ", "limits of ball joints ('s')"),
-        (f"{mjcf}:6: ", "forces of the medium on ellipsoids (fluidshape) ('b')"),
     ):
         (fault,) = [fault for fault in faults if fault.startswith(start) and what[:18] in fault]
         assert all(part in fault for part in what.split(" .*"))
         assert fault.endswith("take it out, or read the file with strict = False")
-    assert len(faults) == 4 and "cameras" not in str(raised.value)
+    assert len(faults) == 3 and "cameras" not in str(raised.value)
 
 
 def test_strict_urdf_lists_all_with_lines(urdf):

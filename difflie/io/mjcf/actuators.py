@@ -26,7 +26,7 @@ from ...forces.transmissions.site import branching
 from ...system import Free, Prismatic, Revolute, System
 from ...system.frame import Frame
 from ..robot_files import of_quaternion
-from .joints import TYPES
+from .joints import ON_JOINTS, TYPES, rotors
 from .names import actuator_names
 from .tendons import lost, tendon_transmission
 
@@ -71,18 +71,9 @@ def unread_actuators(
     several = [a for a in read if _total_limit(model, a) is None]
     what = "limits of the sum of several actuators, or with gravity compensation"
     yield what, "actuator", several
-    kinds = [TYPES[kind] for kind in model.jnt_type]
-    rotors = [getattr(model, f"actuator_{leaf}", None) for leaf in ("armature", "damping")]
-    heavy = [
-        a
-        for a in read
-        if any(rotor is not None and rotor[a] for rotor in rotors)
-        and (
-            model.actuator_trntype[a] not in (_JOINT, _IN_PARENT)
-            or kinds[model.actuator_trnid[a, 0]] is Free
-        )
-    ]
-    yield "armature and damping of actuators of free joints, tendons and others", "actuator", heavy
+    weights = rotors(model)["armature"]
+    heavy = [a for a in read if weights[a] and model.actuator_trntype[a] not in ON_JOINTS]
+    yield "armature of actuators of tendons", "actuator", heavy
     early = [a for a in read if model.actuator_actearly[a] and model.actuator_dyntype[a]]
     yield "actearly, which depends on the time step", "actuator", early
 

@@ -16,13 +16,12 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ...system import Free, Prismatic
+from ...system import Prismatic
 from ...system.validation import ModelError, format_value
 from ..robot_files import plain, refuse_other_files
 from .equalities import unused_equalities
-from .joints import TYPES
+from .joints import TYPES, unused_joint_forces
 from .names import listed
-from .passive import ellipsoids
 from .shapes import touching_geoms, unread_shapes
 from .stand_ins import stand_in
 from .tendons import unused_tendons
@@ -246,10 +245,8 @@ _ALL = {
 # Fields of bodies, joints, actuators and keyframes that are not zero; those in the second part of
 # MuJoCo 4 only.
 _FIELDS = {
-    ("jnt", "stiffnesspoly"): "nonlinear springs",
     ("jnt", "springyield"): "yield of springs",
     ("key", "time"): "times of keyframes",
-    ("actuator", "dampingpoly"): "nonlinear damping of actuators",
 }
 
 
@@ -280,13 +277,8 @@ def features(
     yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)
     joints, kinds = np.arange(model.njnt), np.asarray(model.jnt_type)
     vector = kinds < TYPES.index(Prismatic)
-    yield "forces of the medium on ellipsoids (fluidshape)", "body", ellipsoids(model)
     yield "limits of ball joints", "jnt", joints[vector & (model.jnt_limited != 0)]
-    free = kinds[model.dof_jntid] == TYPES.index(Free)
-    loaded = np.unique(model.dof_jntid[free & (model.dof_armature != 0)])
-    yield "armature along free joints", "jnt", loaded
-    damped = np.asarray(getattr(model, "dof_dampingpoly", np.zeros((model.nv, 1))))
-    yield "nonlinear damping", "jnt", np.unique(model.dof_jntid[damped.any(axis=-1)])
+    yield from unused_joint_forces(model)
     for (kind, field), what in _FIELDS.items():
         values = np.asarray(getattr(model, f"{kind}_{field}", np.zeros(0)))
         yield what, kind, [k for k, own in enumerate(values) if np.any(own)]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...forces import PointFriction
+from ...forces import PointFriction, PolynomialForce, WorldArmature
 from ...system import Free, Joint, Prismatic, Revolute, Spherical
 from ...system.validation import format_value
 
 # MuJoCo's joint types by number.
 TYPES: tuple[type[Joint], ...] = (Free, Spherical, Prismatic, Revolute)
 
-_ON_JOINTS = 0, 1  # what actuators act on: MuJoCo's mjTRN_JOINT and mjTRN_JOINTINPARENT
+ON_JOINTS = 0, 1  # what actuators act on: MuJoCo's mjTRN_JOINT and mjTRN_JOINTINPARENT
 
 
 def read_joint(model: Any, j: int, name: str) -> Joint:
@@ -25,14 +25,13 @@ def read_joint(model: Any, j: int, name: str) -> Joint:
     dofs = slice(dof, dof + len(kind().dofs()))
     fields: dict[str, Any] = {
         "name": name,
+        "armature": model.dof_armature[dofs].copy(),
         "damping": model.dof_damping[dofs].copy(),
         "friction": model.dof_frictionloss[dofs].copy(),
     }
     if kind is Free:
         # Of the translation MuJoCo has it along the axes of the world; see `free_friction`.
         fields["friction"][3:] = 0
-    else:
-        fields["armature"] = model.dof_armature[dofs].copy()
     if kind in (Prismatic, Revolute):
         fields["axis"] = model.jnt_axis[j].tolist()
         fields["stiffness"] = model.jnt_stiffness[j]
@@ -43,10 +42,9 @@ def read_joint(model: Any, j: int, name: str) -> Joint:
         fields["max_effort"] = max(most, 0.0)
         if least != -most:
             fields["min_effort"] = min(least, 0.0)
-    if kind is not Free:
-        # Of a ball joint, too, MuJoCo takes the first number of the gear, for all three axes.
-        for leaf, own in _rotors(model).items():
-            fields[leaf] += sum(own[a] for a in _drives(model, j))
+    # Of ball and free joints, too, MuJoCo takes the first number of the gear, for all axes.
+    for leaf, own in rotors(model).items():
+        fields[leaf] += sum(own[a] for a in _drives(model, j))
     return kind(**fields)
 
 
@@ -62,36 +60,75 @@ def free_friction(model: Any, bodies: Sequence[str]) -> Iterator[PointFriction]:
             yield PointFriction([(body, (0.0, 0.0, 0.0))], friction)
 
 
+def joint_forces(model: Any, names: Sequence[str]) -> Iterator[PolynomialForce | WorldArmature]:
+    """Springs and dampers of higher order at hinges and slides, and the armature of free joints.
+
+    names: those of the model's joints. With the dampers of their actuators.
+    """
+    springs, dampers = higher_terms(model, "jnt_stiffness"), _dampers(model)
+    for j, name in enumerate(names):
+        kind, dof = TYPES[model.jnt_type[j]], int(model.jnt_dofadr[j])
+        if kind in (Prismatic, Revolute) and (np.any(springs[j]) or np.any(dampers[j])):
+            yield PolynomialForce(name, stiffness=springs[j], damping=dampers[j])
+        drives = sum(rotors(model)["armature"][a] for a in _drives(model, j))
+        if kind is Free and (model.dof_armature[dof] or drives):
+            yield WorldArmature(name)
+
+
+def unused_joint_forces(model: Any) -> Iterator[tuple[str, str, list[int]]]:
+    """The features of ball and free joints that `joint_forces` ignores, "jnt"."""
+    several = np.asarray(model.jnt_type) < TYPES.index(Prismatic)
+    for what, terms in (
+        ("nonlinear springs of ball and free joints", higher_terms(model, "jnt_stiffness")),
+        ("nonlinear damping of ball and free joints", _dampers(model)),
+    ):
+        yield what, "jnt", np.flatnonzero(several & terms.any(axis=1)).tolist()
+
+
+def higher_terms(model: Any, field: str) -> NDArray:
+    """The coefficients (n, 2) of higher order of a spring or damper; zero before MuJoCo 4."""
+    linear = np.asarray(getattr(model, field, np.zeros(len(model.actuator_trntype))))
+    known = getattr(model, f"{field}poly", np.zeros((len(linear), 2)))
+    return np.array(known, float)
+
+
+def _dampers(model: Any) -> NDArray:
+    """The higher terms (njnt, 2) of the dampers of joints, with those of their actuators."""
+    terms = higher_terms(model, "dof_damping")[model.jnt_dofadr]
+    ratio, own = model.actuator_gear[:, 0] ** 2, higher_terms(model, "actuator_damping")
+    for j in range(model.njnt):
+        for a in _drives(model, j):
+            terms[j] += ratio[a] * own[a]
+    return terms
+
+
 def unused_drives(model: Any) -> Iterator[tuple[str, str, list[int]]]:
     """What of the actuators `read_joint` ignores, "actuator", and which have it."""
-    rotors, kinds = _rotors(model), [TYPES[kind] for kind in model.jnt_type]
+    kinds = [TYPES[kind] for kind in model.jnt_type]
     found: dict[str, list[int]] = {
         "actuators but for armature, damping and the limits of effort": [],
-        "actuators of ball joints but for armature and damping": [],
-        "actuators of free joints, tendons and others, with their armature and damping": [],
-        "actuators of free joints, tendons and others": [],
+        "actuators of ball and free joints but for armature and damping": [],
+        "actuators of tendons and others but for damping": [],
     }
-    scalar, ball, heavy, others = found.values()
+    scalar, several, others = found.values()
     for a, on in enumerate(model.actuator_trntype):
-        kind = kinds[model.actuator_trnid[a, 0]] if on in _ON_JOINTS else Free
-        if kind is not Free:
-            (ball if kind is Spherical else scalar).append(a)
-        else:
-            (heavy if any(own[a] for own in rotors.values()) else others).append(a)
+        kind = kinds[model.actuator_trnid[a, 0]] if on in ON_JOINTS else None
+        at = others if kind is None else scalar if kind in (Prismatic, Revolute) else several
+        at.append(a)
     for what, which in found.items():
         yield what, "actuator", which
 
 
-def _rotors(model: Any) -> dict[str, NDArray]:
-    """The armature and the damping of all actuators behind their gears; none in MuJoCo 3."""
-    leaves = {leaf: getattr(model, f"actuator_{leaf}", None) for leaf in ("armature", "damping")}
+def rotors(model: Any) -> dict[str, NDArray]:
+    """The armature and the damping of all actuators behind their gears; zero in MuJoCo 3."""
     ratio = np.asarray(model.actuator_gear)[:, 0] ** 2
-    return {leaf: ratio * np.asarray(own) for leaf, own in leaves.items() if own is not None}
+    leaves = "armature", "damping"
+    return {leaf: ratio * getattr(model, f"actuator_{leaf}", np.zeros(1)) for leaf in leaves}
 
 
 def _drives(model: Any, j: int) -> list[int]:
     """The actuators that act on a joint itself."""
-    on_joint = np.isin(model.actuator_trntype, _ON_JOINTS) & (model.actuator_trnid[:, 0] == j)
+    on_joint = np.isin(model.actuator_trntype, ON_JOINTS) & (model.actuator_trnid[:, 0] == j)
     return np.flatnonzero(on_joint).tolist()
 
 

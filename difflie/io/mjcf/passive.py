@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ...forces import BoxInFluid, Bushing, Coupling, PointForce
+from ...forces import BoxInFluid, Bushing, Coupling, EllipsoidInFluid, PointForce
 from ...groups import so3
 from ...system import Body, Free, Spherical
 from ..robot_files import of_quaternion
 from .joints import TYPES
 
 _LEAST = 1e-15  # MuJoCo's mjMINVAL
+_SPHERE, _CAPSULE, _CYLINDER = 2, 3, 5  # MuJoCo's mjtGeom
 
 
 def passive_couplings(
@@ -30,14 +31,6 @@ def passive_couplings(
     yield from _gravity_compensation(model, names, np.asarray(gravity, float))
     yield from _springs(model, tree, joints)
     yield from _medium(model, names)
-
-
-def ellipsoids(model: Any) -> list[int]:
-    """The bodies in a medium with shapes that MuJoCo takes for ellipsoids, which are left out."""
-    if not (model.opt.density or model.opt.viscosity):
-        return []
-    geoms = np.flatnonzero(np.asarray(model.geom_fluid)[:, 0] > 0)
-    return sorted({int(b) for b in model.geom_bodyid[geoms]} - {0})
 
 
 def _gravity_compensation(
@@ -71,17 +64,41 @@ def _medium(model: Any, names: Sequence[str]) -> Iterator[Coupling]:
     density, viscosity = float(model.opt.density), float(model.opt.viscosity)
     if not (density or viscosity):
         return
-    others = ellipsoids(model)
+    medium = {"density": density, "viscosity": viscosity, "wind": model.opt.wind.copy()}
     for b, name in enumerate(names, start=1):
         mass, inertia = float(model.body_mass[b]), np.asarray(model.body_inertia[b])
-        if b in others or mass < _LEAST:
+        if mass < _LEAST:
+            continue
+        own = np.flatnonzero(model.geom_bodyid == b).tolist()
+        shaped = [g for g in own if model.geom_fluid[g, 0] > 0]
+        yield from (_ellipsoid(model, g, name, medium) for g in shaped)
+        if shaped:
             continue
         squares = np.maximum(inertia.sum() - 2 * inertia, _LEAST) * 6 / mass
         yield BoxInFluid(
             [(name, model.body_ipos[b].copy())],
             np.sqrt(squares),
             rotation=so3.log(of_quaternion(model.body_iquat[b])),
-            density=density,
-            viscosity=viscosity,
-            wind=model.opt.wind.copy(),
+            **medium,
         )
+
+
+def _ellipsoid(model: Any, geom: int, body: str, medium: dict[str, Any]) -> EllipsoidInFluid:
+    """The forces of the medium on a geom that MuJoCo takes for an ellipsoid."""
+    x, y, z = model.geom_size[geom]
+    kind = int(model.geom_type[geom])
+    axes = {_SPHERE: (x, x, x), _CAPSULE: (x, x, x + y), _CYLINDER: (x, x, y)}.get(kind, (x, y, z))
+    blunt, slender, angular, kutta, magnus = model.geom_fluid[geom, 1:6]
+    return EllipsoidInFluid(
+        [(body, model.geom_pos[geom].copy())],
+        axes,
+        rotation=so3.log(of_quaternion(model.geom_quat[geom])),
+        added_mass=model.geom_fluid[geom, 6:9].copy(),
+        added_inertia=model.geom_fluid[geom, 9:12].copy(),
+        blunt=blunt,
+        slender=slender,
+        angular=angular,
+        kutta=kutta,
+        magnus=magnus,
+        **medium,
+    )

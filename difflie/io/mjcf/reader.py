@@ -31,7 +31,7 @@ from .actuators import Names, file_actuators, unread_actuators
 from .check import check_mjcf, disabled_flags, switch_off, unused, without_missing
 from .contacts import geom_contacts
 from .equalities import equality_constraints
-from .joints import free_friction, lasting_efforts, read_joint, unused_drives
+from .joints import free_friction, joint_forces, lasting_efforts, read_joint, unused_drives
 from .keys import key_states, unread_activations
 from .names import body_names, joint_names, listed, site_names
 from .passive import passive_couplings
@@ -135,8 +135,10 @@ def _machine(file: _File, base: str | None, gravity: ArrayLike | None) -> System
     try:
         system = tree(bodies, name=name, gravity=vector)
         rubbing = () if base == "fixed" else free_friction(model, names.bodies)
+        moved = {body.joint.name for body in bodies}
+        higher = [f for f in joint_forces(model, names.joints) if f.joint in moved]
         passive = passive_couplings(model, names.bodies, bodies, names.joints, vector)
-        system = attach(system, *passive, *tendon_couplings(model, *names), *rubbing)
+        system = attach(system, *passive, *tendon_couplings(model, *names), *rubbing, *higher)
         system = constrain(system, *equality_constraints(model, *names, file.disabled))
         if file.actuators:
             system = attach(system, *file_actuators(model, names, system, file.disabled))

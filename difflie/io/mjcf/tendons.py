@@ -23,10 +23,12 @@ from ...forces import (
 )
 from ...system.frame import Frame
 from ..robot_files import of_quaternion
+from .joints import higher_terms, rotors
 from .stand_ins import stands_in
 
 # What a tendon is led through: MuJoCo's mjtWrap.
 _JOINT, _PULLEY, _SITE, _, _CYLINDER = range(1, 6)
+TENDON = 3  # what actuators act on: MuJoCo's mjTRN_TENDON
 
 
 def tendon_couplings(
@@ -42,10 +44,11 @@ def tendon_couplings(
         if lost(model, tendon):
             continue
         sites, spring = _sites(model, tendon), _spring(model, tendon)
-        stiffness, damping = model.tendon_stiffness[tendon], model.tendon_damping[tendon]
-        friction = model.tendon_frictionloss[tendon]
+        numbers = _law(model, tendon)
+        stiffness, damping = (numbers[name] for name in ("stiffness", "damping"))
+        plain = not any(np.any(value) for name, value in numbers.items() if name not in _PLAIN)
         rest = model.tendon_lengthspring[tendon].copy()
-        if sites is not None and not friction and (spring is not None or not stiffness):
+        if sites is not None and plain and (spring is not None or not stiffness):
             owners = [int(b) for b in model.site_bodyid[sites]]
             path = Path(
                 jnp.asarray(model.site_pos[sites]),
@@ -55,14 +58,33 @@ def tendon_couplings(
                 yield spring(path, stiffness, rest[1])
             if damping:
                 yield Damper(path, damping)
-        elif stiffness or damping or friction:
+        elif any(np.any(value) for value in numbers.values()):
             along = tendon_transmission(model, tendon, bodies, joints)
-            numbers = {"stiffness": stiffness, "damping": damping, "friction": friction}
             if isinstance(along, FixedTendon):
                 yield JointTendon(along, rest_lengths=rest, **numbers)
             else:
                 # Type checkers do not see that its path is a property, and no argument.
                 yield Tendon(transmission=along, rest_lengths=rest, **numbers)  # pyright: ignore
+
+
+# The numbers of a tendon's law that springs and dampers along a path have as well.
+_PLAIN = "stiffness", "damping"
+
+
+def _law(model: Any, tendon: int) -> dict[str, Any]:
+    """The numbers of a tendon's law but its lengths at rest, with the dampers of its actuators."""
+    along = (model.actuator_trntype == TENDON) & (model.actuator_trnid[:, 0] == tendon)
+    ratio = np.asarray(model.actuator_gear)[along, 0] ** 2
+    dampers = higher_terms(model, "tendon_damping")[tendon]
+    dampers = dampers + ratio @ higher_terms(model, "actuator_damping")[along]
+    springs = higher_terms(model, "tendon_stiffness")[tendon]
+    return {
+        "stiffness": float(model.tendon_stiffness[tendon]),
+        "damping": float(model.tendon_damping[tendon] + rotors(model)["damping"][along].sum()),
+        "friction": float(model.tendon_frictionloss[tendon]),
+        "higher_stiffness": springs if np.any(springs) else None,
+        "higher_damping": dampers if np.any(dampers) else None,
+    }
 
 
 def unused_tendons(model: Any) -> Iterator[tuple[str, str, list[int]]]:
@@ -73,9 +95,7 @@ def unused_tendons(model: Any) -> Iterator[tuple[str, str, list[int]]]:
         ("limited", "limits of tendons"),
         ("armature", "armature of tendons"),
         # MuJoCo 4 only.
-        ("stiffnesspoly", "nonlinear springs of tendons"),
         ("springyield", "yield of the springs of tendons"),
-        ("dampingpoly", "nonlinear damping of tendons"),
     ):
         values = getattr(model, f"tendon_{field}", np.zeros(model.ntendon))
         yield what, "tendon", [t for t in range(model.ntendon) if np.any(values[t])]

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement
 import equinox as eqx
 import numpy as np
 
-from ....forces import Bushing, PointFriction
+from ....forces import Bushing, PointFriction, WorldArmature
 from ....system import Body, Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from ....system.joints import Series
 from ....system.validation import format_value
@@ -91,6 +91,13 @@ def rubbing_of(body: Body, parts: tuple[Any, ...]) -> PointFriction | None:
         if on_it and not np.any(part.path.points):
             return part
     return None
+
+
+def turning(body: Body, parts: tuple[Any, ...]) -> WorldArmature | None:
+    """What lets the armature of a free joint act along the axes of the world, among couplings."""
+    name = body.joint.name or body.name
+    own = (part for part in parts if isinstance(part, WorldArmature) and part.joint == name)
+    return next(own, None)
 
 
 def _helpers(draft: Draft, bodies: list[Body]) -> set[str]:
@@ -259,8 +266,11 @@ def _row(draft: Draft, body: Body, kind: str) -> dict[str, str]:
             draft.faults.append(
                 f"friction along the axes of the body of {format_value(joint.name)}"
             )
-    if free and np.any(values["armature"]):
-        draft.faults.append(f"armature of the free joint {format_value(joint.name)}")
+    if free and np.any(values["armature"]) and turning(body, parts) is None:
+        draft.faults.append(
+            f"armature along the axes of the body of the free joint {format_value(joint.name)} "
+            "(a WorldArmature makes it that along the world's)"
+        )
     if uneven := [name for name, value in values.items() if np.ptp(value) > 0]:
         draft.faults.append(
             f"{' and '.join(uneven)} of the {joint.type_name()} joint {format_value(joint.name)}, "

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
 
 from ....forces import (
     BoxInFluid,
     Damper,
+    EllipsoidInFluid,
     FixedTendon,
     JointTendon,
     PointForce,
+    PolynomialForce,
     Rope,
     ShapeContact,
     SpatialTendon,
@@ -21,10 +26,11 @@ from ....forces import (
 )
 from ....forces.tendons import TendonLaw
 from ....system import Body, Free, Spherical
-from .bodies import rubbing_of, spring_of
-from .draft import Draft, matrix, numbers
+from .bodies import rubbing_of, spring_of, turning
+from .draft import Draft, matrix, numbers, put
 from .tendons import excess, write_fixed, write_path, write_spatial
 
+_MEDIUM = "density", "viscosity", "wind"
 _SAME = 1e-9  # relative, of forces and inertias that follow from others
 
 
@@ -36,10 +42,11 @@ def write_couplings(draft: Draft, bodies: list[Body]) -> None:
     parts = draft.system.couplings
     moved = [body for body in bodies if isinstance(body.joint, Spherical | Free)]
     done = {id(spring_of(body, parts)) for body in moved}
-    done |= {id(rubbing_of(body, parts)) for body in moved if isinstance(body.joint, Free)}
-    boxes = [part for part in parts if isinstance(part, BoxInFluid)]
-    if boxes and _write_medium(draft, boxes, bodies):
-        done |= {id(box) for box in boxes}
+    free = [body for body in moved if isinstance(body.joint, Free)]
+    done |= {id(part) for body in free for part in (rubbing_of(body, parts), turning(body, parts))}
+    wet = [part for part in parts if isinstance(part, BoxInFluid | EllipsoidInFluid)]
+    if wet and _write_medium(draft, wet, bodies):
+        done |= {id(part) for part in wet}
     done |= {id(part) for part in parts if isinstance(part, ShapeContact)}  # with the shapes
     for part in parts:
         if id(part) not in done and not _write(draft, part, bodies):
@@ -67,7 +74,20 @@ def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:
     if isinstance(along, SpatialTendon) and float(along.gear) == 1:
         write_spatial(draft, along, name).attrib |= _of_law(part, 0.0)
         return True
+    if isinstance(part, PolynomialForce):
+        return _write_polynomial(draft, part)
     return isinstance(part, PointForce) and _write_compensation(draft, part, bodies)
+
+
+def _write_polynomial(draft: Draft, part: PolynomialForce) -> bool:
+    """Writes the higher terms of a spring and a damper at a joint; whether it has an element."""
+    for joint in draft.bodies[None].iter("joint"):
+        if joint.get("name") == part.joint:
+            for name in ("stiffness", "damping"):
+                terms = [float(joint.get(name, "0")), *np.asarray(getattr(part, name))]
+                joint.set(name, numbers(terms))
+            return True
+    return False
 
 
 def _of_law(law: TendonLaw, offset: float) -> dict[str, str]:
@@ -75,7 +95,12 @@ def _of_law(law: TendonLaw, offset: float) -> dict[str, str]:
     rest = np.asarray(law.rest_lengths, float) - offset
     values = {"stiffness": law.stiffness, "damping": law.damping, "frictionloss": law.friction}
     given = {name: numbers(value) for name, value in values.items() if np.any(value)}
-    return given | ({"springlength": numbers(rest)} if np.any(law.stiffness) else {})
+    springs = law.stiffness, law.higher_stiffness
+    for name, terms in (("stiffness", springs), ("damping", (law.damping, law.higher_damping))):
+        if terms[1] is not None:
+            given[name] = numbers([float(terms[0]), *np.asarray(terms[1])])
+    sprung = any(value is not None and np.any(value) for value in springs)
+    return given | ({"springlength": numbers(rest)} if sprung else {})
 
 
 def _write_compensation(draft: Draft, part: PointForce, bodies: list[Body]) -> bool:
@@ -95,28 +120,53 @@ def _write_compensation(draft: Draft, part: PointForce, bodies: list[Body]) -> b
     return False
 
 
-def _write_medium(draft: Draft, boxes: list[BoxInFluid], bodies: list[Body]) -> bool:
-    """Writes the medium around all bodies; whether the boxes are those that MuJoCo has in it."""
-    first = boxes[0]
+def _write_medium(
+    draft: Draft, parts: list[BoxInFluid | EllipsoidInFluid], bodies: list[Body]
+) -> bool:
+    """Writes the medium around all bodies; whether the parts are those that MuJoCo has in it."""
+    first = parts[0]
     heavy = {body.name: body for body in bodies if body.mass}
-    if sorted(str(box.path.bodies[0]) for box in boxes) != sorted(heavy):
+    boxes = [part for part in parts if isinstance(part, BoxInFluid)]
+    others = [part for part in parts if isinstance(part, EllipsoidInFluid)]
+    shaped = {str(part.path.bodies[0]) for part in others}
+    if sorted([*(str(box.path.bodies[0]) for box in boxes), *shaped]) != sorted(heavy):
         return False
-    for box in boxes:
-        body = heavy[str(box.path.bodies[0])]
-        squares = np.asarray(box.size, float) ** 2
-        turn = matrix(box.rotation)
-        inertia = turn * (body.mass / 12 * (squares.sum() - squares)) @ turn.T
-        alike = [
-            (box.density, first.density),
-            (box.viscosity, first.viscosity),
-            (box.wind, first.wind),
-            (box.path.points[0], body.com),
-        ]
-        scale = _SAME * np.abs(body.inertia).max()
-        if not np.allclose(inertia, body.inertia, rtol=0, atol=scale):
-            return False
+    for part in parts:
+        alike = ((getattr(part, name), getattr(first, name)) for name in _MEDIUM)
         if not all(np.allclose(a, b, rtol=_SAME, atol=1e-12) for a, b in alike):
             return False
-    for name in ("density", "viscosity", "wind"):
+    if not all(_is_inertial(box, heavy[str(box.path.bodies[0])]) for box in boxes):
+        return False
+    rows = [_ellipsoid(part) for part in others]
+    if any(row is None for row in rows):
+        return False
+    for part, row in zip(others, rows, strict=True):
+        name = draft.unique("geom", part.name or "ellipsoid")
+        geom = SubElement(draft.bodies[part.path.bodies[0]], "geom", row or {}, name=name)
+        put(geom, part.path.points[0], part.rotation)
+    for name in _MEDIUM:
         draft.option.set(name, numbers(getattr(first, name)))
     return True
+
+
+def _is_inertial(box: BoxInFluid, body: Body) -> bool:
+    """Whether a box is that of the inertia of a body, about its centre of mass."""
+    squares, turn = np.asarray(box.size, float) ** 2, matrix(box.rotation)
+    inertia = turn * (body.mass / 12 * (squares.sum() - squares)) @ turn.T
+    scale = _SAME * np.abs(body.inertia).max()
+    placed = np.allclose(box.path.points[0], body.com, rtol=_SAME, atol=1e-12)
+    return placed and np.allclose(inertia, body.inertia, rtol=0, atol=scale)
+
+
+def _ellipsoid(part: EllipsoidInFluid) -> dict[str, str] | None:
+    """The attributes of a geom; None where MuJoCo finds another added mass from its size."""
+    own = (part.blunt, part.slender, part.angular, part.kutta, part.magnus)
+    row = {"type": "ellipsoid", "size": numbers(part.size), "fluidshape": "ellipsoid"}
+    row |= {"fluidcoef": numbers([float(x) for x in own]), "mass": "0"}
+    row |= {"contype": "0", "conaffinity": "0"}
+    root = Element("mujoco")
+    SubElement(SubElement(root, "worldbody"), "geom", row)
+    text = ElementTree.tostring(root, encoding="unicode")
+    model = importlib.import_module("mujoco").MjModel.from_xml_string(text)
+    added = np.concatenate([np.asarray(part.added_mass), np.asarray(part.added_inertia)])
+    return row if np.allclose(model.geom_fluid[0, 6:], added, rtol=_SAME, atol=0) else None
