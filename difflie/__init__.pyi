@@ -105,6 +105,7 @@ from .forces import Coupling as Coupling
 from .forces import CurrentMotor as CurrentMotor
 from .forces import Damper as Damper
 from .forces import Drive as Drive
+from .forces import EffortLimit as EffortLimit
 from .forces import Elastic as Elastic
 from .forces import EllipsoidInFluid as EllipsoidInFluid
 from .forces import FirstOrderHold as FirstOrderHold
@@ -129,6 +130,7 @@ from .forces import PolynomialForce as PolynomialForce
 from .forces import PositionServo as PositionServo
 from .forces import Rope as Rope
 from .forces import ShapeContact as ShapeContact
+from .forces import SharedLimit as SharedLimit
 from .forces import SiteTransmission as SiteTransmission
 from .forces import SliderCrank as SliderCrank
 from .forces import SmoothRope as SmoothRope

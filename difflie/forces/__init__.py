@@ -25,6 +25,8 @@ from .contacts import SphereContact as SphereContact
 from .coupling import Conservative as Conservative
 from .coupling import Coupling as Coupling
 from .coupling import PointCoupling as PointCoupling
+from .effort_limits import EffortLimit as EffortLimit
+from .effort_limits import SharedLimit as SharedLimit
 from .energy import elastic_energy as elastic_energy
 from .energy import energy as energy
 from .energy import stiffness_matrix as stiffness_matrix

@@ -16,7 +16,7 @@ from ..dynamics.discrete_articulated import newton_step
 from ..dynamics.discrete_inverse_dynamics import momenta
 from ..dynamics.forward import mass_inverse_times, mass_times
 from ..dynamics.rnea import rnea
-from ..forces.actuators.acting import joint_force_of, transmitted_force_of
+from ..forces.actuators.acting import generalised, joint_force_of
 from ..forces.passive import joint_force
 from ..forces.points import coupling_force
 from ..groups import FlatProduct
@@ -82,10 +82,9 @@ class TreeMechanics(DiscreteMechanics):
         tree, inputs = self.inputs.settled(self.tree, self.t, q, w)
         wrench = None if inputs.wrench is None else inputs.wrench(self.t, q, w)
         torques = inputs.torques(tree, self.t, q, w)
-        force = _at_joints(tree, q, w, torques) - rnea(tree, q, still, still, wrench)
+        force = joint_force(tree, q, w) - rnea(tree, q, still, still, wrench)
         force = force + coupling_force(tree, tree.system.couplings, q, w)
-        along = None if torques is None else transmitted_force_of(tree, torques, q, w)
-        return force if along is None else force + along
+        return force if torques is None else force + generalised(tree, torques, q, w)
 
     def newton_step(
         self,

@@ -11,7 +11,7 @@ import pytest
 
 import difflie as dl
 from difflie import quantities as dq
-from difflie.forces.actuators.acting import generalised, lengths
+from difflie.forces.actuators.acting import generalised, lengths, torques
 from difflie.io.config import read_config
 from difflie.io.loading import load_system, start_of
 from difflie.system.internal_states import states_of
@@ -313,24 +313,22 @@ def test_sensors_of_unknown_parts():
 
 
 LEFT = """<actuator><adhesion name="glue" body="a" ctrlrange="0 1"/>
-<general name="early" joint="h" dyntype="filter" dynprm=".3" actearly="true"/>
 <general name="half" joint="h" dyntype="muscle"/>
 <motor name="push" joint="h2" gear="2"/></actuator>"""
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    """Adhesion, parts of muscles, actearly; and by default all of them, with how to read them."""
+    """Adhesion and parts of muscles; and by default all of them, with how to read them."""
     system, _, said = read(tmp_path, TREE.format(LEFT))
-    assert system.actuator_names == ("early", "push")
+    assert system.actuator_names == ("push",)
     assert "actuators that pull bodies into contact (adhesion) ('glue')" in said
     assert "actuators that are muscles in part ('half')" in said
-    assert "actearly, which depends on the time step ('early')" in said
     with pytest.warns(UserWarning, match=r"load\(..., actuators=True\) reads its actuators"):
         assert not dl.load(tmp_path / "m.xml").actuators
 
 
 def test_limits_of_joints(tmp_path):
-    """actuatorfrcrange limits the one actuator of its joint; with others it is named."""
+    """actuatorfrcrange limits the one actuator of its joint; with gravcomp it is named."""
     limited = TREE.replace('name="h2"', 'name="h2" actuatorfrcrange="-.2 .3"')
     one = '<actuator><motor joint="h2" gear="-2"/><motor joint="h" gear="3"/></actuator>'
     system, model, said = read(tmp_path, limited.format(one))
@@ -338,12 +336,99 @@ def test_limits_of_joints(tmp_path):
         force = generalised(Tree.of(system), laws(system, q, v, data)[0], q, v)
         np.testing.assert_allclose(ordering.tau(q, force), data.qfrc_actuator, atol=1e-12)
     assert "limits of the sum" not in said
-    two = '<actuator><motor joint="h2" gear="-2"/><motor joint="h2" gear="3"/></actuator>'
-    assert "limits of the sum of several actuators" in read(tmp_path, limited.format(two))[2]
     held = limited.replace("actuatorfrcrange", 'actuatorgravcomp="true" actuatorfrcrange')
     assert "limits of the sum" not in read(tmp_path, held.format(one))[2]
     held = held.replace('name="b2"', 'name="b2" gravcomp="1"')
-    assert "or with gravity compensation (number 0)" in read(tmp_path, held.format(one))[2]
+    assert "sum of actuators with gravity compensation" in read(tmp_path, held.format(one))[2]
+
+
+SUMS = """<tendon><fixed name="t" actuatorfrcrange="-.3 .2"><joint joint="h" coef="2"/>
+<joint joint="sl" coef="-3"/></fixed></tendon>
+<actuator><motor joint="h2" gear="-2"/><motor joint="h2" gear="3"/><motor joint="h" gear=".2"/>
+<motor tendon="t" gear="2"/><position tendon="t" gear="-3" kp="3"/>
+<motor site="s3" gear="0 .1 .2 .3 .4 .1"/></actuator>"""
+
+
+def test_limits_of_sums(tmp_path):
+    """Of several actuators at a joint, along tendons and at sites: qfrc_actuator is MuJoCo's."""
+    limited = TREE
+    for name, ends in (("h2", "-.2 .3"), ("h", "-.15 .1")):
+        limited = limited.replace(f'name="{name}"', f'name="{name}" actuatorfrcrange="{ends}"')
+    system, model, said = read(tmp_path, limited.format(SUMS))
+    assert "limits of the sum" not in said
+    assert [type(c).__name__ for c in system.couplings] == 2 * ["EffortLimit"] + ["SharedLimit"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    pairs = zip(states(system, model, 4), states(system, again, 4), strict=True)
+    for (ordering, q, v, data), (*_, other) in pairs:
+        tree, u = Tree.of(system), jnp.asarray(data.ctrl)
+        forces = torques(tree, u, q, v)
+        np.testing.assert_allclose(forces, data.actuator_force, atol=1e-12)
+        force = ordering.tau(q, generalised(tree, forces, q, v))
+        np.testing.assert_allclose(force, data.qfrc_actuator, atol=1e-12)
+        np.testing.assert_allclose(other.qfrc_actuator, data.qfrc_actuator, atol=1e-12)
+    own = SUMS.replace('<motor tendon="t"', '<motor tendon="t" forcerange="-1 1"')
+    assert "or with limits of their own (number 3, number 4)" in read(tmp_path, TREE.format(own))[2]
+
+
+EARLY = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site site="s2"/></spatial>
+</tendon><actuator>
+<general joint="h" dyntype="integrator" gainprm="3" gear="2" actrange="0 1"/>
+<general joint="h" dyntype="filter" dynprm=".03" gainprm="3"/>
+<general joint="sl" dyntype="filterexact" dynprm=".03" gainprm="3"/>
+<general tendon="p" lengthrange=".2 1.1" dyntype="muscle" gaintype="muscle" dynprm=".01 .04"
+  gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/></actuator>"""
+
+
+def test_early_activations(tmp_path):
+    """actearly: forces are those of the activations one step later, also in the saved file."""
+    text = EARLY.replace("<general ", '<general actearly="true" ')
+    system, model, said = read(tmp_path, TREE.format(text))
+    check(system, model)
+    assert "actearly" not in said
+    exact = system.actuators[2]
+    alike = dataclasses.replace(exact, lead=jnp.asarray(model.opt.timestep))
+    system = dataclasses.replace(system, actuators=(*system.actuators[:2], alike))
+    dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    assert again.opt.timestep == model.opt.timestep and again.actuator_actearly.all()
+    check(system, again, count=1)
+
+
+LATE = """<actuator><motor joint="h2" delay=".006" nsample="4" ctrlrange="-1 1"/>
+<position joint="h" delay=".002" nsample="1" kp="3"/>
+<general joint="sl" delay=".01" nsample="5" biastype="affine" biasprm="0 -1 -.3"/></actuator>"""
+
+
+@needs_mujoco_4
+def test_delays(tmp_path):
+    """Commands act later, as MuJoCo's do, in steps of the file; also in the saved file."""
+    system, model, said = read(tmp_path, TREE.format(LATE))
+    assert "delay" not in said
+    commands = np.random.default_rng(0).normal(size=(40, 3))
+    commands[0] = 0  # MuJoCo's histories begin with zeros, ours with the first command
+    run = dl.simulate(
+        *(system, system.neutral(), jnp.zeros(system.nv)),
+        control=dl.ZeroOrderHold(jnp.asarray(commands)),
+        method="SemiImplicitEuler",
+        dt=0.002,
+        steps=40,
+    )
+    ordering = dl.MujocoOrdering(system, model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    again.opt.disableflags = model.opt.disableflags
+    for each in (model, again):
+        data = mujoco.MjData(each)
+        data.qpos = ordering.q(system.neutral())
+        for command in commands:
+            data.ctrl[:] = command
+            mujoco.mj_step(each, data)
+        np.testing.assert_allclose(ordering.q(run.q[-1]), data.qpos, atol=1e-9)
 
 
 def test_switched_off(tmp_path):

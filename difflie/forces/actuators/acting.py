@@ -18,6 +18,7 @@ from ...system.system import System, carried_tree
 from ...system.user_functions import called, carried, settled
 from ...system.validation import real_values
 from ..coupling import Coupling
+from ..effort_limits import limited, shared
 from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
 from ..stateful import Stateful
@@ -42,7 +43,8 @@ def torques(
     """
     if not tree.system.actuators:
         return command
-    return jnp.stack([torque for torque, _ in _laws(tree, command, q, v, memories)])
+    own = jnp.stack([torque for torque, _ in _laws(tree, command, q, v, memories)])
+    return shared(tree.system, own)
 
 
 def generalised(
@@ -51,10 +53,13 @@ def generalised(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
-    """The generalised force (nv,), the sum of J^T F, of the actuators' torques (nu,)."""
-    at_joints = joint_force_of(tree.system, torques)
-    elsewhere = transmitted_force_of(tree, torques, q, v)
-    return at_joints if elsewhere is None else at_joints + elsewhere
+    """The generalised force (nv,), the sum of J^T F, of the actuators' torques (nu,).
+
+    Within the limits of effort of joints that have an `EffortLimit`.
+    """
+    total = joint_force_of(tree.system, torques)
+    elsewhere = _transmitted_force_of(tree, torques, q, v)
+    return limited(tree.system, total if elsewhere is None else total + elsewhere)
 
 
 def output_rates(
@@ -81,7 +86,7 @@ def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array,
     return jnp.zeros(system.nv, torques.dtype).at[dofs].add(torques[which])
 
 
-def transmitted_force_of(
+def _transmitted_force_of(
     tree: Tree,
     torques: Float[Array, " nu"],
     q: Float[Array, " nq"],

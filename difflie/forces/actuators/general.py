@@ -11,10 +11,11 @@ from jaxtyping import Array, Float
 
 from ...system.fields import number
 from ..stateful import Stateful
-from .actuator import Actuator, Scalar, between
+from .actuator import Scalar, between
+from .delayed import Delayed
 
 
-class GeneralActuator(Actuator):
+class GeneralActuator(Delayed):
     """A force with an affine gain and bias, as of MuJoCo's actuators.
 
         f = (g_0 + g_1 l + g_2 v) u + b_0 + b_1 l + b_2 v
@@ -22,7 +23,8 @@ class GeneralActuator(Actuator):
     in N or N m, at the coordinate l and its rate v of the joint, or of the transmission. gain g
     (3,) and bias b (3,) in units of f per u, and per l or v. command_range (2,), in the unit of u,
     and force_range (2,) in N or N m are the least and the largest u and f, to which they are
-    limited; None for no limit. joint, axis, transmission and name: as of `Actuator`.
+    limited; None for no limit. delay and most_steps: as of `Drive`. joint, axis, transmission and
+    name: as of `Actuator`.
 
     >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
     >>> cylinder = dl.GeneralActuator("cart", gain=(30.0, 0, 0), bias=(0, 0, -5.0))
@@ -52,7 +54,8 @@ class GeneralActuator(Actuator):
         return self.command_range[0], self.command_range[1]
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        return self.force(inside(command, self.command_range), q, v), memory
+        u, memory = self.late(command, memory)
+        return self.force(inside(u, self.command_range), q, v), memory
 
     def force(self, u: Scalar, length: Scalar, rate: Scalar) -> Scalar:
         """The force () in N or N m for an input u () within its range."""
@@ -72,9 +75,10 @@ class ActivatedActuator(Stateful, GeneralActuator):
         dz/dt = (u - z) / T
 
     and f is that of z. T in s, a scalar. activation_range (2,) are the least and the largest z, at
-    which it stops; None for no limit. They are MuJoCo's `integrator`, `filter` and `filterexact`,
-    and with a servo's bias its `intvelocity`. joint, axis, transmission and name: as of `Actuator`;
-    z0: as of `Stateful`.
+    which it stops; None for no limit. lead in s, a scalar: f is that of z + lead dz/dt; None for
+    that of z. They are MuJoCo's `integrator`, `filter` and `filterexact`, with a lead those with
+    `actearly`, and with a servo's bias its `intvelocity`. joint, axis, transmission and name: as of
+    `Actuator`; z0: as of `Stateful`. delay and most_steps stay as they are: it has no memory.
     """
 
     time_constant: jax.Array | None = eqx.field(
@@ -82,6 +86,9 @@ class ActivatedActuator(Stateful, GeneralActuator):
     )
     activation_range: jax.Array | None = eqx.field(
         converter=number(shape=(2,), optional=True), default=None, kw_only=True
+    )
+    lead: jax.Array | None = eqx.field(
+        converter=number(unit="s", nonnegative=True, optional=True), default=None, kw_only=True
     )
 
     @property
@@ -91,8 +98,13 @@ class ActivatedActuator(Stateful, GeneralActuator):
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         u, z = inside(command, self.command_range), memory[0]
         rate = u if self.time_constant is None else (u - z) / self.time_constant
-        force = self.force(inside(z, self.activation_range), q, v)
+        force = self.force(inside(ahead(z, rate, self.lead), self.activation_range), q, v)
         return force, stopped(rate, z, self.activation_range)[None]
+
+
+def ahead(z: Scalar, rate: Scalar, lead: Scalar | None) -> Scalar:
+    """A state z () that changes at a rate () a time `lead` () later; z for None."""
+    return z if lead is None else z + lead * rate
 
 
 def stopped(rate: Scalar, z: Scalar, limits: Float[Array, "2"] | None) -> Scalar:

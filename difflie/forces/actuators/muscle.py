@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ...system.fields import number
 from ..stateful import Stateful
 from .actuator import Actuator, Scalar, between
-from .general import inside, stopped
+from .general import ahead, inside, stopped
 
 
 class Muscle(Stateful, Actuator):
@@ -26,7 +26,8 @@ class Muscle(Stateful, Actuator):
     from 0 at V = -1 to 1 at V = 0, and on to `eccentric`. FP is 0 up to L = 1, and half of
     `passive` at L = (1 + longest) / 2. v_max = fastest in 1/s. T is time_constants (2,) in s: of
     activation, times (0.5 + 1.5 z), and of deactivation, divided by it, joined smoothly over a
-    width `smoothing` of c - z; None for a jump. activation_range (2,): as of `ActivatedActuator`.
+    width `smoothing` of c - z; None for a jump. activation_range (2,) and lead: as of
+    `ActivatedActuator`.
     Millard et al. 2013, and the documentation of MuJoCo. joint, axis, transmission and name: as of
     `Actuator`; z0: as of `Stateful`.
     """
@@ -59,6 +60,9 @@ class Muscle(Stateful, Actuator):
     activation_range: jax.Array | None = eqx.field(
         converter=number(shape=(2,), optional=True), default=None, kw_only=True
     )
+    lead: jax.Array | None = eqx.field(
+        converter=number(unit="s", nonnegative=True, optional=True), default=None, kw_only=True
+    )
 
     @property
     def states(self) -> tuple[tuple[str, str], ...]:
@@ -70,10 +74,10 @@ class Muscle(Stateful, Actuator):
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         u, z = inside(command, self.command_range), memory[0]
-        active = inside(z, self.activation_range)
+        rate = self.activation_rate(u, z)
+        active = inside(ahead(z, rate, self.lead), self.activation_range)
         active_part, passive_part = self.curves(q, v)
         force = -self.peak_force * (active_part * active + passive_part)
-        rate = self.activation_rate(u, z)
         return inside(force, self.force_range), stopped(rate, z, self.activation_range)[None]
 
     def activation_rate(self, u: Scalar, z: Scalar) -> Scalar:

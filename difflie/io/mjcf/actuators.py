@@ -12,11 +12,13 @@ from ...forces import (
     ActivatedActuator,
     Actuator,
     Drive,
+    EffortLimit,
     GeneralActuator,
     JointTransmission,
     Motor,
     Muscle,
     PositionServo,
+    SharedLimit,
     SiteTransmission,
     SliderCrank,
     Transmission,
@@ -26,7 +28,7 @@ from ...forces.transmissions.site import branching
 from ...system import Free, Prismatic, Revolute, System
 from ...system.frame import Frame
 from ..robot_files import of_quaternion
-from .joints import ON_JOINTS, TYPES, rotors
+from .joints import ON_JOINTS, TYPES, moved_joints, rotors
 from .names import actuator_names
 from .tendons import lost, tendon_transmission
 
@@ -68,14 +70,12 @@ def unread_actuators(
     for what, which in _left_out(model, names, system, disabled):
         yield what, "actuator", which
         read -= set(which)
-    several = [a for a in read if _total_limit(model, a) is None]
-    what = "limits of the sum of several actuators, or with gravity compensation"
+    several = [a for a in read if _total_limit(model, a) is None and not _is_summed(model, a)]
+    what = "limits of the sum of actuators with gravity compensation, or with limits of their own"
     yield what, "actuator", several
     weights = rotors(model)["armature"]
     heavy = [a for a in read if weights[a] and model.actuator_trntype[a] not in ON_JOINTS]
     yield "armature of actuators of tendons", "actuator", heavy
-    early = [a for a in read if model.actuator_actearly[a] and model.actuator_dyntype[a]]
-    yield "actearly, which depends on the time step", "actuator", early
 
 
 def driven_sites(model: Any) -> list[int]:
@@ -128,9 +128,14 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
         return "actuators with gains, biases or dynamics but none, fixed, affine and muscle"
     if muscle and not (whole and (bias == _NO_BIAS or _same_muscle(model, a))):
         return "actuators that are muscles in part"
-    if np.any(getattr(model, "actuator_delay", np.zeros(_count(model)))[a]):
-        return "actuators with delays"
+    if _delay(model, a) and (dynamics or model.actuator_history[a, 1]):
+        return "actuators with delays and activations, or with delays that interpolate"
     return ""
+
+
+def _delay(model: Any, a: int) -> float:
+    """The delay of an actuator in s; 0 before MuJoCo 4."""
+    return float(getattr(model, "actuator_delay", np.zeros(_count(model)))[a])
 
 
 def _same_muscle(model: Any, a: int) -> bool:
@@ -198,22 +203,24 @@ def _law(model: Any, a: int, disabled: set[str], place: dict[str, Any]) -> Actua
     ranges = {"command_range": commands, "force_range": forces}
     dynamics, parameters = model.actuator_dyntype[a], model.actuator_dynprm[a]
     acts = model.actuator_actrange[a].copy() if model.actuator_actlimited[a] else None
+    own = {"activation_range": acts, "lead": _lead(model, a)}
     if model.actuator_gaintype[a] == _MUSCLE:
-        return _muscle(model, a, place | ranges | {"activation_range": acts})
+        return _muscle(model, a, place | ranges | own)
     affine = model.actuator_gaintype[a] == _AFFINE
     gain = model.actuator_gainprm[a, :3] * (1.0 if affine else np.array([1.0, 0.0, 0.0]))
     bias = model.actuator_biasprm[a, :3] * float(model.actuator_biastype[a] == _AFFINE)
     if dynamics != _NO_DYNAMICS:
         lag = max(float(parameters[0]), _LEAST) if dynamics != _INTEGRATOR else None
-        own = {"time_constant": lag, "activation_range": acts}
-        return ActivatedActuator(gain=gain, bias=bias, **own, **ranges, **place)
+        return ActivatedActuator(gain=gain, bias=bias, time_constant=lag, **own, **ranges, **place)
+    if delay := _delay(model, a):
+        place |= {"delay": delay, "most_steps": max(int(model.actuator_history[a, 0]), _STEPS)}
     simple = not np.any(gain[1:]) and gain[0] >= 0 and bias[0] == 0
     if simple and gain[0] == 1 and not np.any(bias):
         found = [r for r in (commands, forces) if r is not None]
         limits = np.clip(found[0], *found[-1]) if found else None
         if limits is None:
             return Drive(**place)
-        if limits[1] == -limits[0] > 0:
+        if limits[1] == -limits[0] > 0 and not delay:
             return Motor(max_torque=limits[1], **place)
     symmetric = forces is None or forces[0] == -forces[1] < 0
     if simple and commands is None and symmetric:
@@ -226,6 +233,18 @@ def _law(model: Any, a: int, disabled: set[str], place: dict[str, Any]) -> Actua
 
 
 _LEAST = 1e-15  # MuJoCo's mjMINVAL, the least time constant
+_STEPS = 32  # how many steps a delay may have at least, as by default
+
+
+def _lead(model: Any, a: int) -> float | None:
+    """How far an activation is ahead where the force is that of its next value, in s."""
+    if not model.actuator_actearly[a]:
+        return None
+    h, dynamics = float(model.opt.timestep), model.actuator_dyntype[a]
+    if dynamics != _EXACT_FILTER:
+        return h
+    lag = max(float(model.actuator_dynprm[a, 0]), _LEAST)
+    return lag * -np.expm1(-h / lag)
 
 
 def _muscle(model: Any, a: int, fields: dict[str, Any]) -> Muscle:
@@ -269,30 +288,80 @@ def _force_range(model: Any, a: int) -> NDArray | None:
 
 
 def _total_limit(model: Any, a: int) -> NDArray | None:
-    """The limits (2,) that its joint or tendon sets to its force; None where others act there.
+    """The limits (2,) that its joint or tendon sets to its force; None where they set others.
 
     Infinite where there are none.
     """
     kind, on = model.actuator_trntype[a], int(model.actuator_trnid[a, 0])
     free = np.array([-np.inf, np.inf])
-    if kind == _TENDON:
-        if not getattr(model, "tendon_actfrclimited", np.zeros(model.ntendon))[on]:
-            return free
-        along = (model.actuator_trntype == _TENDON) & (model.actuator_trnid[:, 0] == on)
-        return model.tendon_actfrcrange[on].copy() if np.sum(along) == 1 else None
-    limited = np.asarray(model.jnt_actfrclimited, bool)
-    others = np.delete(np.arange(_count(model)), a)
-    if kind not in (_JOINT, _IN_PARENT):
-        # It may push on any joint.
-        return None if np.any(limited) else free
-    if not limited[on]:
+    if kind == _TENDON and _tendon_limited(model, on):
+        return model.tendon_actfrcrange[on].copy() if len(_along(model, on)) == 1 else None
+    reached = _limited_joints(model, a)
+    if not reached:
         return free
-    if model.jnt_actgravcomp[on] and np.any(model.body_gravcomp):
-        # MuJoCo limits the sum with gravity compensation.
-        return None
-    kinds, targets = model.actuator_trntype[others], model.actuator_trnid[others, 0]
-    on_joint = np.isin(kinds, (_JOINT, _IN_PARENT))
     gear = float(model.actuator_gear[a, 0])
-    if np.any(~on_joint) or np.any(targets[on_joint] == on) or gear == 0:
+    alone = kind in (_JOINT, _IN_PARENT) and len(_acting(model, on)) == 1
+    if not alone or gear == 0 or _compensated(model, on):
+        # It pushes on other joints, others push on its joint, or its force is not all.
         return None
     return np.sort(model.jnt_actfrcrange[on] / gear)
+
+
+def _is_summed(model: Any, a: int) -> bool:
+    """Whether `effort_limits` has the limits of joints and the tendon that it acts on."""
+    on = int(model.actuator_trnid[a, 0])
+    summed = True
+    if model.actuator_trntype[a] == _TENDON and _tendon_limited(model, on):
+        along = _along(model, on)
+        summed = len(along) > 1 and not np.any(model.actuator_forcelimited[along])
+    return summed and all(_has_limit(model, j) for j in _limited_joints(model, a))
+
+
+def effort_limits(model: Any, names: Names, system: System) -> Iterator[EffortLimit | SharedLimit]:
+    """The limits of joints and tendons to what several actuators do there.
+
+    system: with the actuators of the model.
+    """
+    for j in np.flatnonzero(model.jnt_actfrclimited).tolist():
+        alone = [a for a in _acting(model, j) if model.actuator_trntype[a] in ON_JOINTS]
+        several = len(_acting(model, j)) > 1 or not alone
+        there = names.joints[j] in system.joint_names and _acting(model, j)
+        if there and several and _has_limit(model, j):
+            yield EffortLimit(names.joints[j])
+    for t in range(model.ntendon):
+        along = [actuator_names(model)[a] for a in _along(model, t)]
+        free = not np.any(model.actuator_forcelimited[_along(model, t)])
+        read = set(along) <= set(system.actuator_names)
+        if _tendon_limited(model, t) and len(along) > 1 and free and read:
+            yield SharedLimit(along, model.tendon_actfrcrange[t].copy())
+
+
+def _has_limit(model: Any, j: int) -> bool:
+    """Whether a system has the limit of a joint: without what counts as an actuator's there."""
+    low, high = model.jnt_actfrcrange[j]
+    return low <= 0 <= high and not _compensated(model, j)
+
+
+def _compensated(model: Any, j: int) -> bool:
+    # MuJoCo limits the sum with gravity compensation.
+    return bool(model.jnt_actgravcomp[j] and np.any(model.body_gravcomp))
+
+
+def _tendon_limited(model: Any, tendon: int) -> bool:
+    return bool(getattr(model, "tendon_actfrclimited", np.zeros(model.ntendon))[tendon])
+
+
+def _along(model: Any, tendon: int) -> list[int]:
+    """The actuators along a tendon."""
+    on = (model.actuator_trntype == _TENDON) & (model.actuator_trnid[:, 0] == tendon)
+    return np.flatnonzero(on).tolist()
+
+
+def _acting(model: Any, j: int) -> list[int]:
+    """The actuators that may act on a joint."""
+    return [a for a in range(_count(model)) if j in moved_joints(model, a)]
+
+
+def _limited_joints(model: Any, a: int) -> list[int]:
+    """The joints with limits of the effort of actuators that an actuator may act on."""
+    return [j for j in moved_joints(model, a) if model.jnt_actfrclimited[j]]

@@ -15,6 +15,8 @@ from ...system.validation import format_value
 # MuJoCo's joint types by number.
 TYPES: tuple[type[Joint], ...] = (Free, Spherical, Prismatic, Revolute)
 
+TENDON = 3  # what actuators act on: MuJoCo's mjTRN_TENDON
+_OF_JOINT = 1  # what fixed tendons consist of: MuJoCo's mjWRAP_JOINT
 ON_JOINTS = 0, 1  # what actuators act on: MuJoCo's mjTRN_JOINT and mjTRN_JOINTINPARENT
 
 
@@ -126,6 +128,19 @@ def rotors(model: Any) -> dict[str, NDArray]:
     return {leaf: ratio * getattr(model, f"actuator_{leaf}", np.zeros(1)) for leaf in leaves}
 
 
+def moved_joints(model: Any, a: int) -> list[int]:
+    """The joints that an actuator may act on."""
+    kind, on = int(model.actuator_trntype[a]), int(model.actuator_trnid[a, 0])
+    if kind in ON_JOINTS:
+        return [on]
+    if kind == TENDON:
+        first = int(model.tendon_adr[on])
+        parts = slice(first, first + int(model.tendon_num[on]))
+        if model.wrap_type[first] == _OF_JOINT:
+            return np.unique(model.wrap_objid[parts]).tolist()
+    return list(range(model.njnt))
+
+
 def _drives(model: Any, j: int) -> list[int]:
     """The actuators that act on a joint itself."""
     on_joint = np.isin(model.actuator_trntype, ON_JOINTS) & (model.actuator_trnid[:, 0] == j)
@@ -154,13 +169,15 @@ def effort_range(model: Any, j: int) -> tuple[float, float]:
     """The least and the greatest total effort of a joint's actuators, in N m or N."""
     low, high = -np.inf, np.inf
     drives = _drives(model, j)
+    elsewhere = np.flatnonzero(~np.isin(model.actuator_trntype, ON_JOINTS)).tolist()
     if drives:
         gears = [(a, model.actuator_gear[a, 0]) for a in drives if model.actuator_gear[a, 0]]
         ends = [np.sort(gear * _forces(model, a)) for a, gear in gears]
         low, high = np.sum(ends, axis=0) if ends else (0.0, 0.0)
     if model.jnt_actfrclimited[j]:
         least, most = model.jnt_actfrcrange[j]
-        low, high = np.clip((low, high), least, most)
+        others = any(j in moved_joints(model, a) for a in elsewhere)
+        low, high = (least, most) if others else np.clip((low, high), least, most)
     return float(low), float(high)
 
 

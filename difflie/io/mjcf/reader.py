@@ -27,7 +27,7 @@ from ...system.installation import extra
 from ...system.validation import format_value, warn
 from ..files import existing
 from ..robot_files import distinct, of_quaternion
-from .actuators import Names, file_actuators, unread_actuators
+from .actuators import Names, effort_limits, file_actuators, unread_actuators
 from .check import check_mjcf, disabled_flags, switch_off, unused, without_missing
 from .contacts import geom_contacts
 from .equalities import equality_constraints
@@ -142,6 +142,7 @@ def _machine(file: _File, base: str | None, gravity: ArrayLike | None) -> System
         system = constrain(system, *equality_constraints(model, *names, file.disabled))
         if file.actuators:
             system = attach(system, *file_actuators(model, names, system, file.disabled))
+            system = attach(system, *effort_limits(model, names, system))
     except ModelError as error:
         message = str(error).removeprefix(f"{path}: ")
         raise ModelError(f"{path}: {message}") from None

@@ -16,6 +16,7 @@ from ...system import System
 from ...system.frame import Frame, FrameLike
 from ...system.validation import format_value
 from ..robot_files import distinct, of_quaternion
+from .joints import ON_JOINTS, TENDON
 from .names import actuator_names, body_names, element_name, joint_names, site_names
 from .tendons import lost, tendon_transmission
 
@@ -45,8 +46,6 @@ _AT_JOINTS: dict[str, Callable[[str], Quantity]] = {
     "BALLQUAT": dq.JointPosition,
     "BALLANGVEL": dq.JointVelocity,
 }
-_ON_JOINTS = 0, 1  # what actuators act on: MuJoCo's mjTRN_JOINT and mjTRN_JOINTINPARENT
-_TENDON = 3  # MuJoCo's mjTRN_TENDON
 _SCALARS = 2, 3  # slides and hinges: MuJoCo's mjJNT_SLIDE and mjJNT_HINGE
 # What names of sensors cannot have, as paths of parameters have other uses for it.
 _SIGNS = str.maketrans({sign: "_" for sign in "/*?[]"})
@@ -225,7 +224,7 @@ class _Reader:
         if not read or any(name not in read for name in self.actuators):
             return None
         if kind == "TENDONACTFRC":
-            on_tendon = (model.actuator_trntype == _TENDON) & (model.actuator_trnid[:, 0] == on)
+            on_tendon = (model.actuator_trntype == TENDON) & (model.actuator_trnid[:, 0] == on)
             (acting,) = np.nonzero(on_tendon)
             return _Read(dq.ActuatorEffort(self.actuators[acting[0]])) if len(acting) == 1 else None
         joint, t = self.joints[on], self.system.topology
@@ -250,7 +249,7 @@ class _Reader:
         if kind not in ("ACTUATORPOS", "ACTUATORVEL"):
             return _Read(dq.ActuatorEffort(name)) if there else None
         j, gear = int(model.actuator_trnid[a, 0]), float(model.actuator_gear[a, 0])
-        at_joint = model.actuator_trntype[a] in _ON_JOINTS and model.jnt_type[j] in _SCALARS
+        at_joint = model.actuator_trntype[a] in ON_JOINTS and model.jnt_type[j] in _SCALARS
         if not at_joint or self.joints[j] not in self.system.joint_names:
             own = dq.ActuatorLength if kind == "ACTUATORPOS" else dq.ActuatorVelocity
             return _Read(own(name)) if there else None

@@ -23,12 +23,11 @@ from ...forces import (
 )
 from ...system.frame import Frame
 from ..robot_files import of_quaternion
-from .joints import higher_terms, rotors
+from .joints import TENDON, higher_terms, rotors
 from .stand_ins import stands_in
 
 # What a tendon is led through: MuJoCo's mjtWrap.
 _JOINT, _PULLEY, _SITE, _, _CYLINDER = range(1, 6)
-TENDON = 3  # what actuators act on: MuJoCo's mjTRN_TENDON
 
 
 def tendon_couplings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 from xml.etree.ElementTree import SubElement
 
@@ -12,6 +13,7 @@ from ....forces import (
     ActivatedActuator,
     CurrentMotor,
     Drive,
+    EffortLimit,
     FixedTendon,
     GeneralActuator,
     JointTendon,
@@ -19,6 +21,7 @@ from ....forces import (
     Motor,
     Muscle,
     PositionServo,
+    SharedLimit,
     SiteTransmission,
     SliderCrank,
     SpatialTendon,
@@ -37,6 +40,7 @@ from .tendons import excess, weights, write_fixed, write_spatial
 
 _MUSCLE_SCALE = 200.0  # MuJoCo's default; it is not used where the force is given
 _SAME = 1e-12
+_TIMESTEP = 2e-3  # of MuJoCo by default, in s
 
 
 def joint_references(system: System) -> dict[str, float]:
@@ -79,6 +83,34 @@ def write_actuators(draft: Draft) -> None:
         name = draft.unique("actuator", actuator.label)
         attributes = {**where, **_shifted(law, offset)}
         SubElement(draft.section("actuator"), "general", attributes, name=name)
+        lead = getattr(actuator, "lead", None)
+        if lead is not None and draft.option.get("timestep", numbers(lead)) != numbers(lead):
+            draft.faults.append(f"the lead of {actuator}, which is not that of other actuators")
+        elif lead is not None:
+            draft.option.set("timestep", numbers(lead))
+    for part in draft.system.couplings:
+        if isinstance(part, SharedLimit) and not _write_shared(draft, part):
+            draft.faults.append(f"the coupling {part}")
+
+
+def _write_shared(draft: Draft, part: SharedLimit) -> bool:
+    """Writes the limit of the sum of actuators along one tendon; whether they are so."""
+    rows = {row.attrib["name"]: row for row in draft.section("actuator")}
+    drives = [rows[name] for name in part.actuators if name in rows]
+    there = {tendon.attrib["name"]: tendon for tendon in draft.section("tendon")}
+    along = [there[row.attrib["tendon"]] for row in drives if "tendon" in row.attrib]
+    if len(along) < len(part.actuators) or any("forcerange" in row.attrib for row in drives):
+        return False
+    first, *others = along
+    parts = [[(each.tag, each.attrib) for each in tendon] for tendon in along]
+    if any(own != parts[0] for own in parts):
+        return False
+    for row in drives:
+        row.set("tendon", first.attrib["name"])
+    for other in others:
+        draft.section("tendon").remove(other)
+    first.set("actuatorfrcrange", numbers(part.force_range))
+    return True
 
 
 def write_efforts(draft: Draft, bodies: list[Body], joints: list[JointElement]) -> list[str]:
@@ -89,6 +121,7 @@ def write_efforts(draft: Draft, bodies: list[Body], joints: list[JointElement]) 
     """
     drives = draft.root.findall("actuator/general")
     at_joints = all("joint" in drive.attrib for drive in drives)
+    summed = {c.joint for c in draft.system.couplings if isinstance(c, EffortLimit)}
     elements = {e.attrib["name"]: e for e in draft.bodies[None].iter("joint")}
     left = []
     for name, _, b, i in joints:
@@ -104,9 +137,10 @@ def write_efforts(draft: Draft, bodies: list[Body], joints: list[JointElement]) 
         implied = np.sum([_forces(drive) for drive in own], axis=0) if own else None
         if not np.any(np.isfinite(limits)):
             continue
-        if implied is not None and np.allclose(limits, implied, rtol=_SAME, atol=0):
+        same = implied is not None and np.allclose(limits, implied, rtol=_SAME, atol=0)
+        if same and name not in summed:
             continue
-        if not at_joints or limits[0] == limits[1]:
+        if not (at_joints or name in summed) or limits[0] == limits[1]:
             left.append(name)
         else:
             elements[name].set("actuatorfrcrange", numbers(limits))
@@ -178,11 +212,22 @@ def law_attributes(actuator: Any) -> dict[str, str] | None:
 
 def _law(actuator: Any) -> dict[str, Any] | None:
     """The numbers of an actuator as those of a <general>; None where they do not say all of it."""
-    kind = type(actuator)
     # MuJoCo starts activations at 0.
     started = isinstance(actuator, Stateful) and actuator.z0 is not None and np.any(actuator.z0)
-    if started or getattr(actuator, "delay", None) is not None:
+    if started:
         return None
+    law = _prompt_law(actuator)
+    delay = getattr(actuator, "delay", None)
+    if law is None or delay is None:
+        return law
+    # MuJoCo takes delays of whole steps, at least one.
+    steps = max(actuator.most_steps, math.ceil(float(delay) / _TIMESTEP))
+    return law | {"delay": np.asarray(delay), "nsample": str(steps)} if float(delay) > 0 else law
+
+
+def _prompt_law(actuator: Any) -> dict[str, Any] | None:
+    """The numbers of a law but for its delay; None where those of a <general> do not say it."""
+    kind = type(actuator)
     if isinstance(actuator, Drive) and kind is Drive:
         bias = (actuator.torque_bias, 0.0, 0.0)
         return None if np.any(actuator.load_friction) else _affine(actuator.torque_scale, bias)
@@ -213,8 +258,9 @@ def _law(actuator: Any) -> dict[str, Any] | None:
         if actuator.time_constant is None:
             law["dyntype"] = "integrator"
         else:
-            law |= {"dyntype": "filterexact", "dynprm": actuator.time_constant}
-        return law | _range("actrange", actuator.activation_range)
+            exact = "filterexact" if actuator.lead is None else "filter"
+            law |= {"dyntype": exact, "dynprm": actuator.time_constant}
+        return law | _range("actrange", actuator.activation_range) | _early(actuator)
     if isinstance(actuator, Muscle) and kind is Muscle:
         return _muscle(actuator)
     return None
@@ -234,7 +280,12 @@ def _muscle(muscle: Muscle) -> dict[str, Any]:
         "lengthrange": np.asarray(muscle.length_range, float),
         **_ranges(muscle),
         **_range("actrange", muscle.activation_range),
+        **_early(muscle),
     }
+
+
+def _early(actuator: ActivatedActuator | Muscle) -> dict[str, str]:
+    return {} if actuator.lead is None else {"actearly": "true"}
 
 
 def _affine(gain: Any, bias: Any = (0.0, 0.0, 0.0)) -> dict[str, Any]:

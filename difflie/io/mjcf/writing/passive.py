@@ -12,6 +12,7 @@ import numpy as np
 from ....forces import (
     BoxInFluid,
     Damper,
+    EffortLimit,
     EllipsoidInFluid,
     FixedTendon,
     JointTendon,
@@ -19,6 +20,7 @@ from ....forces import (
     PolynomialForce,
     Rope,
     ShapeContact,
+    SharedLimit,
     SpatialTendon,
     Spring,
     SpringDamper,
@@ -47,7 +49,8 @@ def write_couplings(draft: Draft, bodies: list[Body]) -> None:
     wet = [part for part in parts if isinstance(part, BoxInFluid | EllipsoidInFluid)]
     if wet and _write_medium(draft, wet, bodies):
         done |= {id(part) for part in wet}
-    done |= {id(part) for part in parts if isinstance(part, ShapeContact)}  # with the shapes
+    # Those with the shapes, the joints and the actuators.
+    done |= {id(p) for p in parts if isinstance(p, ShapeContact | EffortLimit | SharedLimit)}
     for part in parts:
         if id(part) not in done and not _write(draft, part, bodies):
             draft.faults.append(f"the coupling {part}")
