@@ -41,6 +41,8 @@ from .momentum import CenterOfMass as CenterOfMass
 from .momentum import CentroidalMomentum as CentroidalMomentum
 from .momentum import Energy as Energy
 from .momentum import Momentum as Momentum
+from .proximity import ShapeGap as ShapeGap
+from .proximity import Touch as Touch
 from .quantity import Entries as Entries
 from .quantity import Function as Function
 from .quantity import Labels as Labels
@@ -64,6 +66,7 @@ from .state import Coordinates as Coordinates
 from .state import JointPosition as JointPosition
 from .state import JointVelocity as JointVelocity
 from .state import LimitMargin as LimitMargin
+from .state import Overrun as Overrun
 from .state import Time as Time
 from .state import Velocities as Velocities
 from .subtree import SubtreeAngularMomentum as SubtreeAngularMomentum

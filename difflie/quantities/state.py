@@ -173,6 +173,44 @@ class LimitMargin(Quantity):
         return jnp.where(has_coordinate, left, jnp.inf)
 
 
+class Overrun(Quantity):
+    """How far a joint is beyond its position limits: () in rad or m, negative, 0 within them.
+
+    joint: the name of one with one degree of freedom and a coordinate. rate: whether to read the
+    rate of it, in rad/s or m/s, which is 0 within the limits. They are MuJoCo's `jointlimitpos` and
+    `jointlimitvel`. Raises `ModelError` as `JointPosition` does.
+    """
+
+    joint: str = eqx.field(static=True)
+    rate: bool = eqx.field(static=True, default=False)
+
+    @property
+    def name(self) -> str:
+        return f"{'rate of the ' if self.rate else ''}overrun of {self.joint!r}"
+
+    def labels(self, system: System) -> Labels:
+        return ()
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, ""]:
+        x, k = JointPosition(self.joint)(system, q, v, u, t)[0], _dof(system, self.joint)
+        below, above = x - system.joints.lower[k], system.joints.upper[k] - x
+        if not self.rate:
+            return jnp.where(below < 0, below, jnp.where(above < 0, above, 0))
+        speed = JointVelocity(self.joint)(system, q, v, u, t)[0]
+        return jnp.where(below < 0, speed, jnp.where(above < 0, -speed, 0))
+
+
+def _dof(system: System, joint: str) -> int:
+    return int(system.topology.dof_start[_joint(system, joint)])
+
+
 class Command(Quantity):
     """The command u (nu,), in the units of the actuators."""
 

@@ -28,9 +28,10 @@ from ...system.validation import format_value, warn
 from ..files import existing
 from ..robot_files import distinct, of_quaternion
 from .actuators import Names, effort_limits, file_actuators, unread_actuators
-from .check import check_mjcf, disabled_flags, switch_off, unused, without_missing
+from .check import check_mjcf, unused, without_missing
 from .contacts import geom_contacts
 from .equalities import equality_constraints
+from .flags import disabled_flags, switch_off
 from .joints import free_friction, joint_forces, lasting_efforts, read_joint, unused_drives
 from .keys import key_states, unread_activations
 from .names import body_names, joint_names, listed, site_names

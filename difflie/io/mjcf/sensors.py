@@ -10,14 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import quantities as dq
+from ...forces import ShapeContact
 from ...quantities import Quantity
 from ...sensors import Sensor
 from ...system import System
 from ...system.frame import Frame, FrameLike
 from ...system.validation import format_value
 from ..robot_files import distinct, of_quaternion
+from .flags import disabled_flags
 from .joints import ON_JOINTS, TENDON
 from .names import actuator_names, body_names, element_name, joint_names, site_names
+from .shapes import geom_names, simple_shape
 from .tendons import lost, tendon_transmission
 
 _AXES = {"FRAMEXAXIS": "x", "FRAMEYAXIS": "y", "FRAMEZAXIS": "z"}
@@ -46,6 +49,8 @@ _AT_JOINTS: dict[str, Callable[[str], Quantity]] = {
     "BALLQUAT": dq.JointPosition,
     "BALLANGVEL": dq.JointVelocity,
 }
+_LIMITS = "JOINTLIMITPOS", "JOINTLIMITVEL"
+_GAPS = {"GEOMDIST": "distance", "GEOMNORMAL": "normal", "GEOMFROMTO": "points"}
 _SCALARS = 2, 3  # slides and hinges: MuJoCo's mjJNT_SLIDE and mjJNT_HINGE
 # What names of sensors cannot have, as paths of parameters have other uses for it.
 _SIGNS = str.maketrans({sign: "_" for sign in "/*?[]"})
@@ -101,7 +106,13 @@ def read_sensors(
 def _cutoff(mujoco: Any, model: Any, k: int) -> float:
     """The size at which MuJoCo clips the readings; 0 for directions and quaternions, as it does."""
     real = int(mujoco.mjtDataType.mjDATATYPE_REAL), int(mujoco.mjtDataType.mjDATATYPE_POSITIVE)
-    return float(model.sensor_cutoff[k]) if model.sensor_datatype[k] in real else 0.0
+    # Those of distances say how far they see.
+    own = model.sensor_datatype[k] in real and int(model.sensor_type[k]) not in _seeing(mujoco)
+    return float(model.sensor_cutoff[k]) if own else 0.0
+
+
+def _seeing(mujoco: Any) -> list[int]:
+    return [k for k, kind in _by_number(mujoco.mjtSensor, "mjSENS_").items() if kind in _GAPS]
 
 
 class _Reader:
@@ -113,6 +124,7 @@ class _Reader:
         self.objects = _by_number(mujoco.mjtObj, "mjOBJ_")
         self.bodies, self.joints = body_names(model), joint_names(model)
         self.sites, self.actuators = site_names(model), actuator_names(model)
+        self.off = disabled_flags(mujoco, model)
 
     def title(self, k: int) -> str:
         """What sensor k measures and where, as a name."""
@@ -152,6 +164,12 @@ class _Reader:
             return self._of_tendon(kind, on)
         if kind in ("JOINTACTFRC", "TENDONACTFRC"):
             return self._force(kind, on)
+        if kind in _LIMITS:
+            return self._overrun(kind, on)
+        if kind == "TOUCH":
+            return self._touch(on)
+        if kind in _GAPS:
+            return self._gap(kind, k)
         if kind in ("E_POTENTIAL", "E_KINETIC"):
             return self._energy(kind)
         return _Read(dq.Time()) if kind == "CLOCK" else None
@@ -232,6 +250,43 @@ class _Reader:
             return None
         place = int(t.velocity_start[t.joints.index(joint)])
         return _Read(dq.Entries(dq.Effort(), (place,)))
+
+    def _overrun(self, kind: str, joint: int) -> _Read | None:
+        """How far a hinge or slide is beyond its limits; None where MuJoCo has none there."""
+        model, name = self.model, self.joints[joint]
+        off = self.off & {"limit", "constraint"} or model.jnt_margin[joint]
+        scalar = model.jnt_type[joint] in _SCALARS and model.jnt_limited[joint]
+        if off or not scalar or name not in self.system.joint_names:
+            return None
+        return _Read(dq.Overrun(name, kind == "JOINTLIMITVEL"))
+
+    def _touch(self, site: int) -> _Read | None:
+        """The forces of contacts in the zone of a site; None without contacts."""
+        model = self.model
+        if not any(isinstance(part, ShapeContact) for part in self.system.couplings):
+            return None
+        body = int(model.site_bodyid[site])
+        turn = of_quaternion(model.site_quat[site])
+        frame = Frame(self.bodies[body - 1] if body else None, model.site_pos[site].copy(), turn)
+        zone = simple_shape(frame, int(model.site_type[site]), model.site_size[site])
+        return None if zone is None else _Read(dq.Touch(zone))
+
+    def _gap(self, kind: str, k: int) -> _Read | None:
+        """The distance of geoms; None where some of them are no shapes of the system."""
+        model, names = self.model, geom_names(self.model, self.bodies)
+        groups = []
+        for of, on in (
+            (model.sensor_objtype[k], model.sensor_objid[k]),
+            (model.sensor_reftype[k], model.sensor_refid[k]),
+        ):
+            own = np.array([on])
+            if self.objects.get(int(of)) != "GEOM":
+                own = np.flatnonzero(model.geom_bodyid == on)
+            groups.append(tuple(names[g] for g in own))
+        (first, second), shapes = groups, self.system.shapes
+        if not (first and second) or any(name not in shapes for name in (*first, *second)):
+            return None
+        return _Read(dq.ShapeGap(first, second, float(model.sensor_cutoff[k]), _GAPS[kind]))
 
     def _energy(self, kind: str) -> _Read | None:
         """The kinetic or the potential energy; None for what MuJoCo does not count as such."""

@@ -66,22 +66,25 @@ def _shapes(model: Any, bodies: Sequence[str], disabled: set[str]) -> Iterator[t
         b = int(model.geom_bodyid[g])
         turn = of_quaternion(model.geom_quat[g])
         frame = Frame(bodies[b - 1] if b else None, model.geom_pos[g], turn)
-        size, kind = model.geom_size[g], _kind(model, g)
-        if kind == "plane":
-            shape: Shape = Plane(frame)
-        elif kind == "sphere":
-            shape = Sphere(frame, size[0])
-        elif kind == "capsule":
-            shape = Capsule(frame, size[0], size[1])
-        elif kind == "cylinder":
-            shape = Cylinder(frame, size[0], size[1])
-        elif kind == "box":
-            shape = Box(frame, size)
-        elif kind == "ellipsoid":
-            shape = Ellipsoid(frame, size)
-        else:
-            shape = ConvexHull(frame, fewer_corners(corners))
-        yield names[g], shape
+        shape = simple_shape(frame, model.geom_type[g], model.geom_size[g])
+        yield names[g], ConvexHull(frame, fewer_corners(corners)) if shape is None else shape
+
+
+def simple_shape(frame: Frame, number: int, size: NDArray) -> Shape | None:
+    """The shape of MuJoCo's type `number` with this size (3,), in m; None of a mesh and the like.
+
+    frame: of the geom or site.
+    """
+    kind = _KINDS[number]
+    if kind == "plane":
+        return Plane(frame)
+    if kind == "sphere":
+        return Sphere(frame, size[0])
+    if kind in ("capsule", "cylinder"):
+        return (Capsule if kind == "capsule" else Cylinder)(frame, size[0], size[1])
+    if kind in ("box", "ellipsoid"):
+        return (Box if kind == "box" else Ellipsoid)(frame, size.copy())
+    return None
 
 
 _KINDS = "plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf"

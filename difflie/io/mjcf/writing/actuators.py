@@ -30,6 +30,7 @@ from ....forces import (
     VelocityServo,
     VoltageMotor,
 )
+from ....forces.actuators.delayed import Delayed
 from ....quantities import JointPosition
 from ....sensors import Sensor
 from ....system import Body, Free, System
@@ -213,16 +214,18 @@ def law_attributes(actuator: Any) -> dict[str, str] | None:
 def _law(actuator: Any) -> dict[str, Any] | None:
     """The numbers of an actuator as those of a <general>; None where they do not say all of it."""
     # MuJoCo starts activations at 0.
-    started = isinstance(actuator, Stateful) and actuator.z0 is not None and np.any(actuator.z0)
-    if started:
+    if isinstance(actuator, Stateful) and actuator.z0 is not None and np.any(actuator.z0):
         return None
     law = _prompt_law(actuator)
-    delay = getattr(actuator, "delay", None)
-    if law is None or delay is None:
-        return law
-    # MuJoCo takes delays of whole steps, at least one.
-    steps = max(actuator.most_steps, math.ceil(float(delay) / _TIMESTEP))
-    return law | {"delay": np.asarray(delay), "nsample": str(steps)} if float(delay) > 0 else law
+    return law if law is None else law | _delay(actuator)
+
+
+def _delay(actuator: Any) -> dict[str, Any]:
+    """The attributes of a delay; none without one. MuJoCo's takes whole steps, at least one."""
+    if not isinstance(actuator, Delayed) or actuator.delay is None or not float(actuator.delay):
+        return {}
+    steps = max(actuator.most_steps, math.ceil(float(actuator.delay) / _TIMESTEP))
+    return {"delay": np.asarray(actuator.delay), "nsample": str(steps)}
 
 
 def _prompt_law(actuator: Any) -> dict[str, Any] | None:

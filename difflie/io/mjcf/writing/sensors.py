@@ -8,11 +8,13 @@ from xml.etree.ElementTree import SubElement
 import numpy as np
 
 from .... import quantities as dq
+from ....collision import Shape
 from ....forces import FixedTendon, SpatialTendon
 from ....sensors import Encoder, Sensor
 from ....system.frame import Frame, FrameLike, as_frame, composed
 from .bodies import JointElement
-from .draft import Draft, numbers
+from .draft import Draft, numbers, put
+from .shapes import KINDS, size_of
 from .tendons import excess, write_fixed, write_spatial
 
 _SAME = 1e-12
@@ -112,6 +114,13 @@ def _rows(draft: Draft, quantity: Any, joints: list[JointElement]) -> list[_Row]
         )
     if kind is dq.Time:
         return [_Row("clock", {})]
+    if kind is dq.Overrun and kinds.get(quantity.joint) in ("hinge", "slide"):
+        tag = "jointlimitvel" if quantity.rate else "jointlimitpos"
+        return [_Row(tag, {"joint": quantity.joint})]
+    if kind is dq.Touch:
+        return [_Row("touch", {"site": _zone(draft, quantity.zone)})]
+    if kind is dq.ShapeGap:
+        return _gap(draft, quantity)
     if kind in _OF_ACTUATORS:
         return [_Row(_OF_ACTUATORS[kind], {"actuator": quantity.actuator})]
     if kind in _OF_TENDONS:
@@ -134,6 +143,35 @@ def _rows(draft: Draft, quantity: Any, joints: list[JointElement]) -> list[_Row]
     if kind in (dq.JointPosition, dq.JointVelocity) and quantity.joint in kinds:
         return _of_joint(draft, quantity, kinds[quantity.joint])
     return []
+
+
+def _zone(draft: Draft, zone: Shape) -> str:
+    """The name of a site with the shape of a zone."""
+    shape = {"type": KINDS[type(zone)], "size": numbers(size_of(zone))}
+    name = _site(draft, zone.frame)
+    (site,) = (e for e in draft.bodies[None].iter("site") if e.get("name") == name)
+    if "type" in site.attrib and not shape.items() <= site.attrib.items():
+        name = draft.unique("site", name)
+        site = SubElement(draft.bodies[zone.body], "site", name=name)
+        put(site, zone.frame.position, zone.frame.rotation)
+    site.attrib |= shape
+    return name
+
+
+def _gap(draft: Draft, gap: dq.ShapeGap) -> list[_Row]:
+    """Sensors of the distance of single geoms, or of all of two bodies."""
+    shapes, row = draft.system.shapes, {"cutoff": numbers(gap.most)}
+    for k, names in ((1, gap.first), (2, gap.second)):
+        if any(name not in shapes for name in names):
+            return []
+        body = shapes[names[0]].frame.body
+        if len(names) == 1:
+            row[f"geom{k}"] = names[0]
+        elif {name for name, shape in shapes.items() if shape.frame.body == body} == set(names):
+            row[f"body{k}"] = draft.bodies[body].get("name", "world")
+        else:
+            return []
+    return [_Row({"points": "fromto"}.get(gap.reading, gap.reading), row)]
 
 
 def _of_tendon(draft: Draft, along: Any, tag: str) -> list[_Row]:

@@ -11,7 +11,7 @@ from ....collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Plane, 
 from ....forces import ShapeContact
 from .draft import Draft, numbers, put
 
-_KINDS: dict[type, str] = {
+KINDS: dict[type, str] = {
     Sphere: "sphere",
     Capsule: "capsule",
     Cylinder: "cylinder",
@@ -31,13 +31,13 @@ def write_shapes(draft: Draft) -> None:
     names = {}
     idle = draft.system.idle_shapes
     for name, shape in draft.system.shapes.items():
-        if type(shape) not in _KINDS:
+        if type(shape) not in KINDS:
             draft.faults.append(f"the shape {name!r} ({type(shape).__name__})")
             continue
         names[name] = draft.unique("geom", name)
         geom = SubElement(draft.bodies[shape.frame.body], "geom", name=names[name], mass="0")
         put(geom, shape.frame.position, shape.frame.rotation)
-        geom.set("type", _KINDS[type(shape)])
+        geom.set("type", KINDS[type(shape)])
         if name not in idle:
             geom.set("contype", "0")
             geom.set("conaffinity", "0")
@@ -46,13 +46,14 @@ def write_shapes(draft: Draft) -> None:
             mesh.set("vertex", numbers(shape.vertices))
             geom.set("mesh", names[name])
         else:
-            geom.set("size", numbers(_size(shape)))
+            geom.set("size", numbers(size_of(shape)))
     for contact in draft.system.couplings:
         if isinstance(contact, ShapeContact):
             _write_pairs(draft, contact, names)
 
 
-def _size(shape: Any) -> np.ndarray:
+def size_of(shape: Any) -> np.ndarray:
+    """The size of a shape, as MuJoCo has it, in m."""
     if isinstance(shape, Plane):
         return np.array([0.0, 0.0, 1.0])  # without end
     if isinstance(shape, Box):
