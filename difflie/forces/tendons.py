@@ -30,7 +30,9 @@ class TendonLaw(eqx.Module):
     stiffness k in N/m; rest_lengths (2,) in m, l_0 and l_1, between which the spring is slack;
     damping c in N s/m; friction in N and friction_velocity in m/s; all but rest_lengths scalars.
     higher_stiffness (2,) in N/m^2 and N/m^3 adds a s^2 + b s^3 of the stretch s, higher_damping
-    (2,) in N s^2/m^2 and N s^3/m^3 adds c v |v| + d v^3; None for none.
+    (2,) in N s^2/m^2 and N s^3/m^3 adds c v |v| + d v^3; None for none. Beyond length_range (2,) in
+    m, None for none, a stop adds K e max(1 + D v, 0) at a length that is too large by e, and
+    likewise at one too small, with stop_stiffness K in N/m and stop_dissipation D in s/m, scalars.
     """
 
     stiffness: jax.Array = eqx.field(
@@ -56,6 +58,16 @@ class TendonLaw(eqx.Module):
         converter=number(unit="N s^n/m^n", shape=(2,), optional=True), default=None, kw_only=True
     )
 
+    length_range: jax.Array | None = eqx.field(
+        converter=number(unit="m", shape=(2,), optional=True), default=None, kw_only=True
+    )
+    stop_stiffness: jax.Array = eqx.field(
+        converter=number(unit="N/m", nonnegative=True), default=0.0, kw_only=True
+    )
+    stop_dissipation: jax.Array = eqx.field(
+        converter=number(unit="s/m", nonnegative=True), default=0.0, kw_only=True
+    )
+
     def stretch(self, length: Float[Array, ""]) -> Float[Array, ""]:
         """How far () in m a length () in m is outside of its range at rest."""
         over, under = length - self.rest_lengths[1], length - self.rest_lengths[0]
@@ -70,7 +82,19 @@ class TendonLaw(eqx.Module):
             force = force + higher_spring(self.higher_stiffness, stretch)
         if self.higher_damping is not None:
             force = force + higher_damper(self.higher_damping, rate)
+        if self.length_range is not None:
+            over, under = self._excess(length, self.length_range)
+            closing = self.stop_dissipation * rate
+            held = over * jnp.maximum(1 + closing, 0) - under * jnp.maximum(1 - closing, 0)
+            force = force + self.stop_stiffness * held
         return force
+
+    @staticmethod
+    def _excess(
+        length: Float[Array, ""], limits: Float[Array, "2"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """By how much () in m a length () in m is too large, and too small."""
+        return jnp.maximum(length - limits[1], 0), jnp.maximum(limits[0] - length, 0)
 
     def stored(self, length: Float[Array, ""]) -> Float[Array, ""]:
         """The energy () in J of the spring at a length () in m."""
@@ -78,6 +102,9 @@ class TendonLaw(eqx.Module):
         energy = self.stiffness * stretch * stretch / 2
         if self.higher_stiffness is not None:
             energy = energy + higher_energy(self.higher_stiffness, stretch)
+        if self.length_range is not None:
+            over, under = self._excess(length, self.length_range)
+            energy = energy + self.stop_stiffness * (over * over + under * under) / 2
         return energy
 
 
@@ -85,8 +112,8 @@ class Tendon(TendonLaw, Coupling):
     """A tendon between bodies with a spring, a damper and friction along it.
 
     transmission: a `SpatialTendon`, or another transmission between bodies. stiffness,
-    rest_lengths, damping, friction, friction_velocity, higher_stiffness, higher_damping: as of
-    `TendonLaw`. name: as of `Coupling`.
+    rest_lengths, damping, friction, friction_velocity, higher_stiffness, higher_damping,
+    length_range, stop_stiffness, stop_dissipation: as of `TendonLaw`. name: as of `Coupling`.
     Along a path without wrapping and pulleys `Spring`, `Rope` and `Damper` are simpler.
     """
 
@@ -120,7 +147,8 @@ class JointTendon(TendonLaw, JointCoupling):
     """A fixed tendon with a spring, a damper and friction along it, in joint coordinates.
 
     transmission: a `FixedTendon`. stiffness, rest_lengths, damping, friction, friction_velocity,
-    higher_stiffness, higher_damping: as of `TendonLaw`. name: as of `Coupling`.
+    higher_stiffness, higher_damping, length_range, stop_stiffness, stop_dissipation: as of
+    `TendonLaw`. name: as of `Coupling`.
     """
 
     transmission: FixedTendon

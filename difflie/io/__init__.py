@@ -33,6 +33,7 @@ def load(
     strict: bool = False,
     actuators: bool = False,
     contacts: bool = False,
+    limits: bool = False,
 ) -> System:
     """The `System` in a robot file, URDF, MJCF or SDF by its root element.
 
@@ -48,8 +49,10 @@ def load(
     without, it is the generalised force. contacts: whether the shapes of the file touch, see
     `touching`: in the pairs of an MJCF file, with its numbers; of a URDF file all that are apart
     where all coordinates are zero, and are not of two links that a joint connects; not of SDF.
-    Without, `System.shapes` has them, and meshes are not opened. Warns and raises as `read_urdf`,
-    `read_mjcf`, `read_sdf` and `read_loops`, and raises ValueError for another kind of file.
+    Without, `System.shapes` has them, and meshes are not opened. limits: whether the limits of
+    joints and tendons of an MJCF file are compliant stops, with its numbers. Warns and raises as
+    `read_urdf`, `read_mjcf`, `read_sdf` and `read_loops`, and raises ValueError for another kind of
+    file, and for limits of one that says no stiffness.
 
     >>> arm = dl.load(dl.examples.path("arm7"))
     >>> arm.nv, arm.joint_names[0]
@@ -69,6 +72,12 @@ def load(
     others = read_sdf if path.suffix.lower() in (".sdf", ".world") else read_urdf
     read = _READERS.get(root_tag(path) or "", others)
     given = {"strict": strict, "actuators": actuators, "contacts": contacts}
+    if limits and read is not read_mjcf:
+        raise ValueError(
+            f"{path}: limits of this kind of file have no stiffness; leave out limits=True, and "
+            "attach dl.JointStop(stiffness)"
+        )
+    given |= {"limits": limits} if limits else {}
     system = read(path, base=base, gravity=gravity, **given)
     return system if loops is None else closed(system, read_loops(loops), Path(loops))
 

@@ -116,7 +116,7 @@ class SystemTable:
     bodies, as of `System.with_frames`, in tables [system.frames.NAME]. strict: whether the robot
     file may have nothing that changes the motion and is not modelled. actuators: whether those of
     an MJCF file are read, and control.command is MuJoCo's `ctrl`. contacts: whether the shapes of
-    the file touch.
+    the file touch. limits: whether the limits of joints and tendons of an MJCF file are stops.
     """
 
     file: str
@@ -128,6 +128,7 @@ class SystemTable:
     strict: bool = False
     actuators: bool = False
     contacts: bool = False
+    limits: bool = False
     conditions = (_is_there,)
 
     def places(self, folders: Sequence[Path]) -> list[Path]:

@@ -10,7 +10,7 @@ import ntpath
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 import numpy as np
@@ -20,6 +20,7 @@ from ...system.validation import ModelError, format_value
 from ..robot_files import plain, refuse_other_files
 from .equalities import unused_equalities
 from .joints import TYPES, unused_joint_forces
+from .limits import unread_limits
 from .names import listed
 from .shapes import touching_geoms, unread_shapes
 from .stand_ins import stand_in
@@ -205,29 +206,38 @@ _FIELDS = {
 }
 
 
+class Acting(NamedTuple):
+    """What of a file acts in its system: its contacts, and the limits of joints and tendons."""
+
+    contacts: bool
+    limits: bool
+
+
 def unused(
-    model: Any, disabled: set[str], contacts: bool, drives: Iterable[tuple[str, str, list[int]]]
+    model: Any, disabled: set[str], acting: Acting, drives: Iterable[tuple[str, str, list[int]]]
 ) -> Iterator[str]:
     """The features of the model that a `System` does not have, for a warning.
 
     Each with the names of the elements that have it. disabled: the option flags that are off.
-    contacts: whether the system has its contacts; drives: the features of its actuators.
+    acting: what of its contacts and limits the system has; drives: the features of its actuators.
     """
-    for what, kind, at in (*features(model, disabled, contacts), *drives):
+    for what, kind, at in (*features(model, disabled, acting), *drives):
         found = list(map(int, at))
         if found:
             yield f"{what} ({listed(model, kind, found)})"
 
 
 def features(
-    model: Any, disabled: set[str], contacts: bool
+    model: Any, disabled: set[str], acting: Acting
 ) -> Iterator[tuple[str, str, Iterable[int]]]:
     """Each feature with the kind and the numbers of the elements that have it."""
-    yield "contacts of geoms", "geom", [] if contacts else touching_geoms(model, disabled)
+    yield "contacts of geoms", "geom", [] if acting.contacts else touching_geoms(model, disabled)
     yield "shapes of geoms", "geom", unread_shapes(model, disabled)
     for kind, what in _ALL.items():
         yield what, kind, np.arange(getattr(model, f"n{kind}"))
-    yield from unused_tendons(model)
+    yield from unused_tendons(model, acting.limits)
+    if acting.limits:
+        yield from unread_limits(model, disabled)
     yield from unused_equalities(model, disabled)
     yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)
     joints, kinds = np.arange(model.njnt), np.asarray(model.jnt_type)

@@ -128,19 +128,11 @@ def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:
     """Stiffness, dissipation, friction, spinning, rolling and margin of a contact."""
     weights = model.body_invweight0[model.geom_bodyid[[a, b]], 0]
     mass = 1 / max(float(weights.sum()), _LEAST)
-    most = float(np.clip(law.solimp[1], 1e-4, 0.9999))
-    first, second = map(float, law.solref)
-    if first > 0:
-        time = max(first, 2 * model.opt.timestep)
-        k = 1 / (most * time * second) ** 2
-        c = 2 / (most * time)
-    else:
-        k, c = -first / most**2, -second / most
-    impedance = most
+    k, c, d = reference(model, law.solref, law.solimp)
     for _ in range(50):  # at the depth to which the weight of the mass presses it
-        depth = _GRAVITY * (1 - impedance) / (k * impedance)
-        impedance = (impedance + _impedance(law.solimp, depth)) / 2
-    share = impedance / (1 - impedance)
+        depth = _GRAVITY * (1 - d) / (k * d)
+        d = (d + impedance(law.solimp, depth)) / 2
+    share = d / (1 - d)
     stiffness = k * share * mass
     damping = min(c * share, 2 * np.sqrt(k * share))
     slide, spin, roll = map(float, law.friction)
@@ -154,7 +146,17 @@ def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:
     )
 
 
-def _impedance(solimp: np.ndarray, depth: float) -> float:
+def reference(model: Any, solref: np.ndarray, solimp: np.ndarray) -> tuple[float, float, float]:
+    """MuJoCo's k in 1/s^2 and b in 1/s of a soft constraint, and its largest impedance."""
+    most = float(np.clip(solimp[1], 1e-4, 0.9999))
+    first, second = map(float, solref)
+    if first > 0:
+        time = max(first, 2 * model.opt.timestep)
+        return 1 / (most * time * second) ** 2, 2 / (most * time), most
+    return -first / most**2, -second / most, most
+
+
+def impedance(solimp: np.ndarray, depth: float) -> float:
     """MuJoCo's impedance d at a depth in m: from the first to the second number of solimp."""
     least, most, width, middle, power = (
         float(np.clip(x, low, high))

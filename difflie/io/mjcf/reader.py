@@ -28,12 +28,13 @@ from ...system.validation import format_value, warn
 from ..files import existing
 from ..robot_files import distinct, of_quaternion
 from .actuators import Names, effort_limits, file_actuators, unread_actuators
-from .check import check_mjcf, unused, without_missing
+from .check import Acting, check_mjcf, unused, without_missing
 from .contacts import geom_contacts
 from .equalities import equality_constraints
 from .flags import disabled_flags, switch_off
 from .joints import free_friction, joint_forces, lasting_efforts, read_joint, unused_drives
 from .keys import key_states, unread_activations
+from .limits import joint_stops
 from .names import body_names, joint_names, listed, site_names
 from .passive import passive_couplings
 from .sensors import read_sensors
@@ -49,6 +50,7 @@ def read_mjcf(
     strict: bool = False,
     actuators: bool = False,
     contacts: bool = False,
+    limits: bool = False,
 ) -> System:
     """The `System` in an MJCF file, with the names and the order of MuJoCo's bodies.
 
@@ -71,7 +73,8 @@ def read_mjcf(
     without, it is the generalised force. See `docs/mjcf_actuators.md` for what is read.
     Geoms that may touch others become `System.shapes`, unnamed ones "BODY/geomN". contacts: whether
     they touch, in the pairs of the file, by compliant contacts; see `contacts.py` for their
-    numbers.
+    numbers. limits: whether those of hinges, slides and tendons act, by compliant stops, see
+    `limits.py`; without, those of joints are numbers, and those of tendons are left out.
     Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
     soft. What an option flag switches off is not there. strict: whether what would change the
     motion and is not modelled is an error, with the lines of its elements.
@@ -84,7 +87,8 @@ def read_mjcf(
     """
     path = Path(path)
     mujoco, model, missing = compiled(path)
-    file = _File(path, mujoco, model, disabled_flags(mujoco, model), actuators, contacts)
+    acting = Acting(contacts, limits)
+    file = _File(path, mujoco, model, disabled_flags(mujoco, model), actuators, acting)
     switch_off(model, file.disabled)
     if base not in (None, "fixed", "free"):
         raise ModelError(f"{path}: base is {format_value(base)}; it must be 'fixed' or 'free'")
@@ -92,7 +96,7 @@ def read_mjcf(
     drives = list(unused_drives(model))
     if actuators:
         drives = list(unread_actuators(model, file.names, system, file.disabled))
-    moving = not_modelled(model, file.disabled, contacts, drives)
+    moving = not_modelled(model, file.disabled, acting, drives)
     if strict and moving:
         raise ModelError(*refusals(model, moving, path))
     system = system.with_frames(site_frames(model, file.names.bodies))
@@ -101,7 +105,7 @@ def read_mjcf(
     sensors, lost, renamed = read_sensors(mujoco, model, system)
     kept = dataclasses.replace(system.topology, not_modelled=tuple(map(str, moving)))
     system = dataclasses.replace(system, sensors=sensors, topology=kept)
-    left = list(unused(model, file.disabled, contacts, drives))
+    left = list(unused(model, file.disabled, acting, drives))
     left += [f"sensors ({listed(model, 'sensor', lost)})"] if lost else []
     remarks = [*_remarks(file, system, left), *filter(None, [missing]), *renamed]
     if remarks:
@@ -117,7 +121,7 @@ class _File(NamedTuple):
     model: Any
     disabled: set[str]
     actuators: bool
-    contacts: bool
+    acting: Acting
 
     @property
     def names(self) -> Names:
@@ -139,7 +143,11 @@ def _machine(file: _File, base: str | None, gravity: ArrayLike | None) -> System
         moved = {body.joint.name for body in bodies}
         higher = [f for f in joint_forces(model, names.joints) if f.joint in moved]
         passive = passive_couplings(model, names.bodies, bodies, names.joints, vector)
-        system = attach(system, *passive, *tendon_couplings(model, *names), *rubbing, *higher)
+        stops = file.acting.limits and not file.disabled & {"limit", "constraint"}
+        along = tendon_couplings(model, *names, stops)
+        system = attach(system, *passive, *along, *rubbing, *higher)
+        if stops:
+            system = attach(system, *joint_stops(model, names.joints, system, file.disabled))
         system = constrain(system, *equality_constraints(model, *names, file.disabled))
         if file.actuators:
             system = attach(system, *file_actuators(model, names, system, file.disabled))
@@ -154,7 +162,7 @@ def _with_shapes(file: _File, system: System) -> System:
     """The system with the shapes of the file, and their contacts where these are read."""
     names = file.names.bodies
     system = system.with_shapes(geom_shapes(file.model, names, file.disabled))
-    if not file.contacts:
+    if not file.acting.contacts:
         return system
     added = int(file.mujoco.__version__.split(".")[0]) >= 4
     touch = geom_contacts(file.model, names, system.shapes, file.disabled, added)
@@ -170,7 +178,7 @@ def _remarks(file: _File, system: System, left: list[str]) -> Iterator[str]:
         yield f"not used: {', '.join(left)}"
     if len(file.model.actuator_trntype) and not file.actuators:
         yield "load(..., actuators=True) reads its actuators"
-    if system.idle_shapes and not file.contacts:
+    if system.idle_shapes and not file.acting.contacts:
         yield "load(..., contacts=True) lets its shapes touch"
     if not file.actuators:
         # Actuators that are read keep the ranges of their commands.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from .check import features
+from .check import Acting, features
 from .names import element_name, listed
 
 # What of `features` no motion depends on.
@@ -36,15 +36,15 @@ class Missing(NamedTuple):
 
 
 def not_modelled(
-    model: Any, disabled: set[str], contacts: bool, drives: Iterable[tuple[str, str, list[int]]]
+    model: Any, disabled: set[str], acting: Acting, drives: Iterable[tuple[str, str, list[int]]]
 ) -> list[Missing]:
     """The features of a model that would change the motion.
 
-    disabled: the flags that are off; contacts: whether the system has its contacts; drives: the
-    features of its actuators.
+    disabled: the flags that are off; acting: what of its contacts and limits the system has;
+    drives: the features of its actuators.
     """
     found = []
-    for what, kind, which in (*features(model, disabled, contacts), *drives):
+    for what, kind, which in (*features(model, disabled, acting), *drives):
         at = tuple(map(int, which))
         if at and what not in _STILL:
             found.append(Missing(what, kind, at, f"{what} ({listed(model, kind, at)})"))

@@ -24,6 +24,7 @@ from ...forces import (
 from ...system.frame import Frame
 from ..robot_files import of_quaternion
 from .joints import TENDON, higher_terms, rotors
+from .limits import stop_numbers
 from .stand_ins import stands_in
 
 # What a tendon is led through: MuJoCo's mjtWrap.
@@ -31,19 +32,19 @@ _JOINT, _PULLEY, _SITE, _, _CYLINDER = range(1, 6)
 
 
 def tendon_couplings(
-    model: Any, bodies: Sequence[str], joints: Sequence[str]
+    model: Any, bodies: Sequence[str], joints: Sequence[str], stops: bool
 ) -> Iterator[Coupling | JointCoupling]:
-    """The springs, dampers and friction of a MuJoCo model's tendons.
+    """The springs, dampers and friction of a MuJoCo model's tendons, and the stops at their limits.
 
-    bodies, joints: the names of its bodies but the world, and of its joints. Through sites only, a
-    single springlength is a `Spring`; a range from 0 to a length, in which the tendon is slack, is
-    a `Rope`. All else is a `Tendon` or a `JointTendon`.
+    bodies, joints: the names of its bodies but the world, and of its joints. stops: whether limits
+    are read. Through sites only, a single springlength is a `Spring`; a range from 0 to a length,
+    in which the tendon is slack, is a `Rope`. All else is a `Tendon` or a `JointTendon`.
     """
     for tendon in range(model.ntendon):
         if lost(model, tendon):
             continue
         sites, spring = _sites(model, tendon), _spring(model, tendon)
-        numbers = _law(model, tendon)
+        numbers = _law(model, tendon) | (_stop(model, tendon) if stops else {})
         stiffness, damping = (numbers[name] for name in ("stiffness", "damping"))
         plain = not any(np.any(value) for name, value in numbers.items() if name not in _PLAIN)
         rest = model.tendon_lengthspring[tendon].copy()
@@ -86,12 +87,29 @@ def _law(model: Any, tendon: int) -> dict[str, Any]:
     }
 
 
-def unused_tendons(model: Any) -> Iterator[tuple[str, str, list[int]]]:
-    """The features of tendons that `tendon_couplings` ignores, "tendon", and which have them."""
+def _stop(model: Any, tendon: int) -> dict[str, Any]:
+    """The numbers of the stops at the limits of a tendon."""
+    if not model.tendon_limited[tendon]:
+        return {}
+    soft = model.tendon_solref_lim[tendon], model.tendon_solimp_lim[tendon]
+    stiffness, dissipation = stop_numbers(model, *soft, float(model.tendon_invweight0[tendon]))
+    return {
+        "length_range": model.tendon_range[tendon].copy(),
+        "stop_stiffness": stiffness,
+        "stop_dissipation": dissipation,
+    }
+
+
+def unused_tendons(model: Any, stops: bool) -> Iterator[tuple[str, str, list[int]]]:
+    """The features of tendons that `tendon_couplings` ignores, "tendon", and which have them.
+
+    stops: whether limits are read.
+    """
     gone = [t for t in range(model.ntendon) if lost(model, t)]
     yield "tendons around shapes that are missing", "tendon", gone
+    limited = [] if stops else np.flatnonzero(model.tendon_limited).tolist()
+    yield "limits of tendons", "tendon", limited
     for field, what in (
-        ("limited", "limits of tendons"),
         ("armature", "armature of tendons"),
         # MuJoCo 4 only.
         ("springyield", "yield of the springs of tendons"),

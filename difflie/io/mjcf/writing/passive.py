@@ -15,6 +15,7 @@ from ....forces import (
     EffortLimit,
     EllipsoidInFluid,
     FixedTendon,
+    JointStop,
     JointTendon,
     PointForce,
     PolynomialForce,
@@ -50,7 +51,8 @@ def write_couplings(draft: Draft, bodies: list[Body]) -> None:
     if wet and _write_medium(draft, wet, bodies):
         done |= {id(part) for part in wet}
     # Those with the shapes, the joints and the actuators.
-    done |= {id(p) for p in parts if isinstance(p, ShapeContact | EffortLimit | SharedLimit)}
+    elsewhere = ShapeContact | EffortLimit | SharedLimit | JointStop
+    done |= {id(part) for part in parts if isinstance(part, elsewhere)}
     for part in parts:
         if id(part) not in done and not _write(draft, part, bodies):
             draft.faults.append(f"the coupling {part}")
@@ -102,6 +104,8 @@ def _of_law(law: TendonLaw, offset: float) -> dict[str, str]:
     for name, terms in (("stiffness", springs), ("damping", (law.damping, law.higher_damping))):
         if terms[1] is not None:
             given[name] = numbers([float(terms[0]), *np.asarray(terms[1])])
+    if law.length_range is not None:
+        given["range"] = numbers(np.asarray(law.length_range, float) - offset)
     sprung = any(value is not None and np.any(value) for value in springs)
     return given | ({"springlength": numbers(rest)} if sprung else {})
 

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from ....forces import ShapeContact
+from ....forces import JointStop, ShapeContact
 from ....system import Body, Fixed, ModelError, System
 from ....system.builders import bodies_of
 from ....system.shown import some
@@ -117,6 +117,10 @@ def _remarks(
         )
     if any(isinstance(part, ShapeContact) for part in system.couplings):
         yield "contacts have MuJoCo's stiffness and damping in other programs"
+    stops = (isinstance(p, JointStop) for p in system.couplings)
+    along = (getattr(part, "length_range", None) is not None for part in system.couplings)
+    if any(stops) or any(along):
+        yield "stops at limits have MuJoCo's stiffness and damping in other programs"
     fixed = [
         body.joint.name
         for body in bodies

@@ -1,0 +1,73 @@
+"""Limits of joints and tendons in MJCF as compliant stops, with MuJoCo's stiffness."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+import difflie as dl
+
+HANGING = """<mujoco><option timestep=".001"/><worldbody>
+<body><joint name="s" type="slide" axis="0 0 1" range="-.1 1" {}/>
+  <geom size=".1" mass="2" contype="0"/><site name="end" pos="0 0 -.2"/></body>
+<body pos="1 0 0"><joint name="t" type="slide" axis="0 0 1"/>
+  <geom size=".1" mass="3" contype="0"/></body>
+<body pos="2 0 1"><joint name="r" type="slide" axis="0 0 1"/>
+  <geom size=".1" mass="1.5" contype="0"/><site name="low"/></body>
+<site name="up" pos="2 0 2"/></worldbody>
+<tendon><fixed name="f" range="-.1 2"><joint joint="t" coef="1"/></fixed>
+<spatial name="p" range="0 1.1"><site site="up"/><site site="low"/></spatial></tendon></mujoco>"""
+
+
+def loaded(path, text, **options):
+    (path / "m.xml").write_text(text)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        system = dl.load(path / "m.xml", **options)
+    said = " ".join(str(w.message) for w in caught)
+    return system, mujoco.MjModel.from_xml_path(str(path / "m.xml")), said
+
+
+def rest(model):
+    """Where MuJoCo's machine comes to rest."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = -0.1
+    for _ in range(20000):
+        mujoco.mj_step(model, data)
+    assert np.abs(data.qvel).max() < 1e-9
+    return data.qpos.copy()
+
+
+@pytest.mark.parametrize(
+    "soft", ["", 'solreflimit=".05 .7" solimplimit=".5 .95 .01"', 'solreflimit="-900 -30"']
+)
+def test_limits_carry_weights_where_mujoco_does(tmp_path, soft):
+    """Of a slide, a fixed and a spatial tendon: at rest the forces are the weights."""
+    system, model, said = loaded(tmp_path, HANGING.format(soft), limits=True)
+    assert "of tendons" not in said
+    q = jnp.asarray(rest(model))
+    np.testing.assert_allclose(
+        dl.passive_force(system, q, jnp.zeros(3)), 9.81 * np.array([2, 3, 1.5]), rtol=1e-6
+    )
+    slope = jax.grad(lambda q: dl.elastic_energy(system, q))(q)
+    np.testing.assert_allclose(slope, -dl.passive_force(system, q, jnp.zeros(3)), rtol=1e-9)
+    with pytest.warns(UserWarning, match="stops at limits have MuJoCo's stiffness"):
+        dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    np.testing.assert_allclose(again.tendon_range, model.tendon_range, atol=1e-12)
+
+
+def test_limits_are_read_on_request(tmp_path):
+    """Without, those of tendons are named, margins always; flags switch them off; URDF has none."""
+    text = HANGING.format("")
+    system, _, said = loaded(tmp_path, text)
+    assert "limits of tendons ('f', 'p')" in said and not system.couplings
+    margins = text.replace('name="f"', 'name="f" margin=".1"')
+    assert "margins of limits of tendons ('f')" in loaded(tmp_path, margins, limits=True)[2]
+    off = text.replace("<option ", '<option><flag limit="disable"/></option><option ')
+    assert not loaded(tmp_path, off, limits=True)[0].couplings
+    with pytest.raises(ValueError, match=r"leave out limits=True, and attach dl.JointStop"):
+        dl.load(dl.examples.path("arm7"), limits=True)
