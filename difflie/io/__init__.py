@@ -47,8 +47,8 @@ def load(
     actuators: whether to read the actuators of an MJCF file, so that `control` is MuJoCo's `ctrl`,
     or the simple transmissions of a URDF file, so that it is the torques of their actuators;
     without, it is the generalised force. contacts: whether the shapes of the file touch, see
-    `touching`: in the pairs of an MJCF file, with its numbers; of a URDF file all that are apart
-    where all coordinates are zero, and are not of two links that a joint connects; not of SDF.
+    `touching`: in the pairs of an MJCF file, with its numbers; of a URDF or SDF file all that are
+    apart where all coordinates are zero, and are not of two links that a joint connects.
     Without, `System.shapes` has them, and meshes are not opened. limits: whether the limits of
     joints and tendons of an MJCF file are compliant stops, with its numbers. Warns and raises as
     `read_urdf`, `read_mjcf`, `read_sdf` and `read_loops`, and raises ValueError for another kind of

@@ -352,6 +352,8 @@ def changed(system):
         stiffness=joints.stiffness.at[0].set(3.0),
         spring_reference=joints.spring_reference.at[0].set(0.2),
         gravity=system.gravity + 1,
+        position=joints.position + 0.05,
+        rotation=joints.rotation + 0.1,
         **limits,
     )
     servo, motor = system.actuators
@@ -395,8 +397,13 @@ def test_what_an_original_cannot_take(tmp_path):
     """Other bodies, positions and actuators are errors; other parts are named and stay."""
     system, old = shapes(tmp_path)
     new = tmp_path / "new.xml"
-    with pytest.raises(dl.ModelError, match=r"old\.xml: its position cannot be changed"):
-        dl.save(system.replace(position=system.joints.position + 0.1), new, original=old)
+    apart = tmp_path / "apart.xml"
+    apart.write_text(old.read_text().replace('ref="20"', 'ref="20" pos=".1 0 0"'))
+    moved = quietly(dl.load, apart)
+    moved = moved.replace(position=moved.joints.position + 0.1)
+    named = r"apart\.xml: its position cannot be changed to those of the system \(of a/j, a\)"
+    with pytest.raises(dl.ModelError, match=named):
+        dl.save(moved, new, original=apart)
     other = dl.chain([dl.Body(name="z", joint=dl.Revolute(name="j"), **BODY)])
     with pytest.raises(dl.ModelError, match=r"old\.xml: there is no body 'z', which the"):
         dl.save(other, new, original=old)

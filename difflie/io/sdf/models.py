@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,12 +64,17 @@ class Instance:
 
 @dataclass
 class Machine:
-    """The links, joints and explicit frames of a model, by key, in the order of the files."""
+    """The links, joints and explicit frames of a model, by key, in the order of the files.
 
+    scopes: where the names hold that a link gives.
+    """
+
+    still: bool = False
     frames: Frames = field(default_factory=Frames)
     links: dict[str, Element] = field(default_factory=dict)
     joints: dict[str, tuple[Element, Scope]] = field(default_factory=dict)
     explicit: list[str] = field(default_factory=list)
+    scopes: dict[str, Scope] = field(default_factory=dict)
 
 
 def included(include: Element, files: Files, above: tuple[Path, ...]) -> Instance:
@@ -77,10 +83,17 @@ def included(include: Element, files: Files, above: tuple[Path, ...]) -> Instanc
     return Instance(model, (*above, path), include)
 
 
-def machine(instance: Instance, files: Files) -> Machine:
-    """All that a model consists of."""
-    found = Machine()
-    _collect(found, instance, Scope(), "", files)
+def machine(instances: Sequence[Instance], files: Files, still: bool = False) -> Machine:
+    """All that a model consists of, or several, with their names before those of their parts.
+
+    still: whether they are models that do not move.
+    """
+    found = Machine(still=still)
+    if len(instances) == 1:
+        _collect(found, instances[0], Scope(), "", files)
+    else:
+        for instance in instances:
+            _nest(found, instance, Scope(), files)
     return found
 
 
@@ -94,7 +107,7 @@ def _collect(
 ) -> None:
     """Adds a model; outer: the scope it stands in; prefix: of its names."""
     model = instance.element
-    if instance.static:
+    if instance.static and not found.still:
         raise ModelError(
             f"{instance.source.source}: the model is static, and nothing of it moves; take "
             '<static> out, or fix its base by base="fixed"'
@@ -143,7 +156,7 @@ def _add(found: Machine, element: Element, scope: Scope) -> None:
     key, pose = f"{scope.prefix}{name}", element.leaf("pose")
     if element.tag == "link":
         found.frames.add(key, Placed(element, scope, pose, MODEL))
-        found.links[key] = element
+        found.links[key], found.scopes[key] = element, scope
     elif element.tag == "joint":
         child = element.words_in("child")
         if not child:

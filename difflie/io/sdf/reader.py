@@ -1,4 +1,4 @@
-"""An SDF file as a `System`: one model, with what is nested in it and included from files beside.
+"""An SDF file as a `System`: its models, with what is nested in them and included files.
 
 Every element of a file is either used or named in a warning. The frames of links are those of the
 file; a joint away from the origin of its child has a massless body of its own. Format: SDFormat
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...forces import PointForce, attach
+from ...forces.shapes_in_contact import touching_apart
 from ...system import Body, Fixed, Free, ModelError, Prismatic, Spherical, System, tree
 from ...system.builders import STANDARD_GRAVITY
 from ...system.frame import Frame
@@ -31,6 +32,7 @@ from .includes import Files
 from .joints import mimic_of, read_joint
 from .models import Instance, Machine, included, machine
 from .poses import matrix
+from .shapes import read_shapes
 
 # The gravity of a world without one, as specified.
 _GRAVITY = [0.0, 0.0, -9.8]
@@ -60,23 +62,24 @@ def read_sdf(
     actuators: bool = False,
     contacts: bool = False,
 ) -> System:
-    """The `System` of the one model in an SDF file; names of nested models are "MODEL::NAME".
+    """The `System` of the models in an SDF file; names of nested models are "MODEL::NAME".
 
     path: of the file. base: None is as in the file: a link without a joint to its world moves
     freely, on a free joint "root_joint", whose coordinates are zero at its pose of the file; so
     does "free"; "fixed" fixes it there. gravity (3,) in m/s^2, world coordinates; None takes that
     of the file's world, (0, 0, -9.81) for a model without one. strict: whether what would change
-    the motion and is not modelled is an error. actuators must be False: SDF has none. contacts must
-    be False: its shapes are not read.
+    the motion and is not modelled is an error. actuators must be False: SDF has none. contacts:
+    whether the shapes of <collision> touch, as of `read_urdf`, without the numbers of <surface>; of
+    meshes it is the convex hull. A shape is called "LINK/COLLISION".
 
-    Models of a world that are static are left out. <include> takes local files only, model://NAME
-    from the folder of the file and those above it. <frame> becomes one of `System.frames`. A link
-    without gravity has a `PointForce` that holds it. Nothing that a file names is executed.
+    Of several models that move, names are "MODEL::NAME", too. Of static ones the shapes are read,
+    in the world. <include> takes local files only, model://NAME from the folder of the file and
+    those above it. <frame> becomes one of `System.frames`. A link without gravity has a
+    `PointForce` that holds it. Nothing that a file names is executed.
 
     Warns once of all that is not used, and as `tree` does of implausible masses and inertias.
     Raises `ModelError`, which names the file, the line, the element and the fix, for an invalid
-    file or machine, several models, loops and gearboxes; FileNotFoundError where there is no such
-    file.
+    file or machine, loops and gearboxes; FileNotFoundError where there is no such file.
     """
     path = Path(path)
     if base is not None and base not in _BASES:
@@ -89,19 +92,20 @@ def read_sdf(
             f"{path}: an SDF has no actuators; leave out actuators=True, and attach them with "
             "dl.attach"
         )
-    if contacts:
-        raise ModelError(
-            f"{path}: shapes of SDF are not read; leave out contacts=True, and add shapes with "
-            "System.with_shapes and dl.touching"
-        )
     files, notes = Files(), defaultdict(list)
     root = files.root(path)
-    instance, own_gravity = _model(root, path, files, notes)
+    moving_models, still, own_gravity = _models(root, path, files)
     vector = own_gravity if gravity is None else gravity
-    found = machine(instance, files)
+    found = machine(moving_models, files)
     bodies = _bodies(found, base, notes)
-    system = tree(bodies, name=instance.name, gravity=vector, frames=_frames(found))
+    name = moving_models[0].name if len(moving_models) == 1 else path.stem
+    system = tree(bodies, name=name, gravity=vector, frames=_frames(found))
     system = attach(system, *_held(found, bodies, np.asarray(vector, float)))
+    system, lost_shapes = _with_shapes(system, found, still, files, contacts)
+    for model in still:
+        notes["static model"].append(model.source.line)
+        model.source.waive()
+        model.element.waive()
     remarks, unread, moving, faults = [], [], [], []
     for file, element in files.roots.items():
         _settle(element)
@@ -120,6 +124,8 @@ def read_sdf(
         raise ModelError(*faults)
     supplied = {what: at for what, at in notes.items() if what not in _STILL}
     remarks += [listed(supplied)] if supplied else []
+    if contacts and lost_shapes:
+        remarks.append(f"shapes that do not touch: {'; '.join(lost_shapes)}")
     kept = replace(
         system.topology,
         unread=tuple(dict.fromkeys(unread)),
@@ -130,10 +136,31 @@ def read_sdf(
     return replace(system, topology=kept)
 
 
-def _model(
-    root: Element, path: Path, files: Files, notes: Notes
-) -> tuple[Instance, Sequence[float]]:
-    """The one model of a file that moves, and the gravity (3,) in m/s^2 around it."""
+def _with_shapes(
+    system: System, found: Machine, still: Sequence[Instance], files: Files, contacts: bool
+) -> tuple[System, list[str]]:
+    """The system with the shapes of its models and those that stand still, and why others are none.
+
+    contacts: whether they touch.
+    """
+    shapes, faults = read_shapes(found, system, meshes=contacts)
+    for model in still:
+        around = machine([model], files, still=True)
+        own, lost = read_shapes(around, system, meshes=contacts)
+        shapes |= {distinct(f"{model.name}::{name}", shapes): own[name] for name in own}
+        faults += lost
+    system = system.with_shapes(shapes)
+    if contacts:
+        for link in found.links.values():
+            link.all("collision")
+        system = touching_apart(system)
+    return system, faults
+
+
+def _models(
+    root: Element, path: Path, files: Files
+) -> tuple[list[Instance], list[Instance], Sequence[float]]:
+    """The models of a file that move, those that stand still, and the gravity (3,) in m/s^2."""
     place = (path.resolve(),)
     worlds = root.all("world")
     holders = [root, *worlds]
@@ -155,23 +182,13 @@ def _model(
         vector = world.leaf("gravity")
         own = _GRAVITY if vector is None else vector.values(3)
     moving = [m for m in models if not m.static]
-    if len(moving) == 1:
-        for still in (m for m in models if m.static):
-            notes["static model"].append(still.source.line)
-            still.source.waive()
-            still.element.waive()
-        return moving[0], own
+    if moving:
+        return moving, [m for m in models if m.static], own
     if not models:
         raise ModelError(f"{root.source}: there is no <model>; add one")
-    if not moving:
-        raise ModelError(
-            f"{models[0].source.source}: the model is static, and nothing of it moves; take "
-            '<static> out, or fix its base by base="fixed"'
-        )
-    named = ", ".join(f"{format_value(m.name)} (line {m.source.line})" for m in moving)
     raise ModelError(
-        f"{moving[1].source.source}: there are {len(moving)} models that move: {named}; leave one, "
-        "or put them into one model"
+        f"{models[0].source.source}: the model is static, and nothing of it moves; take "
+        '<static> out, or fix its base by base="fixed"'
     )
 
 

@@ -151,9 +151,9 @@ def _described(robot: Element, base: str | None, notes: Notes) -> tuple[list[Bod
         base = own_base if base is None else base
         gravity = None if own.get("gravity") is None else own.numbers("gravity", 3)
     mujoco = mujoco_gravity(robot)
-    for known in (mujoco, STANDARD_GRAVITY):
-        gravity = known if gravity is None else gravity
-    return _bodies(robot, base, world, notes), gravity
+    gravity = mujoco if gravity is None else gravity
+    given = STANDARD_GRAVITY if gravity is None else gravity
+    return _bodies(robot, base, world, notes), given
 
 
 def _check_base(source: str, base: str | None) -> None:

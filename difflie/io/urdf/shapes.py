@@ -58,15 +58,20 @@ def _shapes(collision: Element, body: str | None, folder: Path, meshes: bool) ->
             elif element.tag == "mesh" and meshes:
                 scale = np.array(element.numbers("scale", 3, [1.0, 1.0, 1.0]))
                 file = mesh_file(element.needed("filename"), folder.absolute())
-                parts = read_mesh(file, scale, "collision")
-                corners = hull_corners(np.concatenate([vertices for vertices, _, _ in parts]))
-                yield ConvexHull(frame, fewer_corners(corners))
+                yield hull_shape(frame, file, scale)
             elif element.tag == "mesh":
                 raise ModelError(f"{element.source}: meshes are opened with contacts=True only")
             else:
                 raise ModelError(
                     f"{element.source}: this is no box, cylinder, capsule, sphere or mesh"
                 )
+
+
+def hull_shape(frame: Frame, file: Path, scale: np.ndarray) -> ConvexHull:
+    """The convex hull of the mesh in a file, times scale (3,), in a frame."""
+    parts = read_mesh(file, scale, "collision")
+    corners = hull_corners(np.concatenate([vertices for vertices, _, _ in parts]))
+    return ConvexHull(frame, fewer_corners(corners))
 
 
 def _size(element: Element, name: str) -> float:

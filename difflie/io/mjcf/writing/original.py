@@ -22,7 +22,7 @@ from ....system.validation import format_value
 from ..reader import read_mjcf
 from .actuators import law_attributes
 from .bodies import inertial
-from .draft import numbers
+from .draft import matrix, numbers, put
 
 _MOST = 4
 # The attributes of a joint for its numbers without unit of angle.
@@ -38,6 +38,8 @@ _PLACES = (
     *("joint", "jointinparent", "tendon", "site", "refsite", "cranksite", "slidersite"),
     *("cranklength", "gear", "armature", "damping"),
 )
+# The attributes of a <body> for its rotation.
+_ROTATIONS = "quat", "axisangle", "xyaxes", "zaxis", "euler"
 _FOLDERS = "meshdir", "texturedir", "assetdir"
 # By which <compiler> changes inertias.
 _CHANGING = "boundmass", "boundinertia", "balanceinertia", "settotalmass"
@@ -61,10 +63,12 @@ def with_numbers(
     """The text of an MJCF file with the numbers of a system, and remarks on what it does not say.
 
     bodies: those of the system. original: the file; path: of the new one, from which its meshes are
-    found. Masses, centres of mass, inertias, axes, armature, damping, friction, springs and limits
+    found. Masses, centres of mass, inertias, positions and rotations of bodies whose joint is at
+    their origin, axes, armature, damping, friction, springs and limits
     of joints, laws and gears of actuators, and gravity are written where they differ from those of
     the file. Raises `ModelError` where bodies, joints or actuators are others than those of the
-    file, and where their numbers cannot be written, such as positions of bodies.
+    file, and where their numbers cannot be written, such as positions of bodies whose joint is
+    elsewhere; it names these.
     """
     old = _read(original, original, system, bodies)
     before = {body.name: body for body in bodies_of(old)}
@@ -82,8 +86,11 @@ def with_numbers(
     for body in heavy:
         tree.set_inertia(body)
     for body in bodies:
-        if type(body.joint) is type(before[body.name].joint):
-            _change_joint(tree, body, before[body.name], close)
+        known = before[body.name]
+        if not (close.same(body.position, known.position) and _turned_alike(body, known, close)):
+            tree.set_place(body)
+        if type(body.joint) is type(known.joint):
+            _change_joint(tree, body, known, close)
     _change_actuators(tree, system, old, close)
     if not close.same(system.gravity, old.gravity):
         tree.option().set("gravity", numbers(system.gravity))
@@ -161,6 +168,18 @@ class _Tree:
             element.remove(known)
         element.insert(0, Element("inertial", inertial(body)))
 
+    def set_place(self, body: Body) -> None:
+        """Writes the position and the rotation of a body in its parent.
+
+        Those of others than a body of the file with its joint at its origin stay.
+        """
+        element = self._found.get(("body", body.name))
+        if element is not None:
+            for name in _ROTATIONS:
+                element.attrib.pop(name, None)
+            put(element, np.zeros(3), body.rotation)
+            element.set("pos", numbers(body.position))
+
     def take_inertias(self) -> bool:
         """Lets MuJoCo take given inertias as they are; whether it did not, for all bodies."""
         changed = False
@@ -234,6 +253,10 @@ def _parsed(path: Path) -> Element:
 def _same_mass(body: Body, old: Body, close: _Close) -> bool:
     parts = "mass", "com", "inertia"
     return all(close.same(getattr(body, p), getattr(old, p)) for p in parts)
+
+
+def _turned_alike(body: Body, old: Body, close: _Close) -> bool:
+    return close.same(matrix(body.rotation), matrix(old.rotation))
 
 
 def _change_joint(tree: _Tree, body: Body, old: Body, close: _Close) -> None:
@@ -326,9 +349,10 @@ def _remarks(new: System, system: System, original: Path, close: _Close) -> Iter
     # Limits of efforts follow from those of actuators, which may be set by themselves.
     soft = {"max_velocity", "friction_velocity", "max_effort", "min_effort"}
     if held := [name for name in wrong if name not in soft]:
+        of = _elsewhere(new, system, wide)
         raise ModelError(
-            f"{original}: its {', '.join(held)} cannot be changed to those of the system; save "
-            "without `original`"
+            f"{original}: its {', '.join(held)} cannot be changed to those of the system"
+            f"{f' (of {some(of, _MOST)})' if of else ''}; save without `original`"
         )
     drives = {drive.label: drive for drive in new.actuators}
     mine: dict[str, Any] = {drive.label: drive for drive in system.actuators}
@@ -343,6 +367,16 @@ def _remarks(new: System, system: System, original: Path, close: _Close) -> Iter
         yield f"{', '.join(left)} of the system are not those of {original}, which are kept"
     if more := [name for name in drives if name not in mine and mine]:
         yield f"actuators that the system does not have are kept ({some(more, _MOST)})"
+
+
+def _elsewhere(new: System, old: System, close: _Close) -> list[str]:
+    """The names of the bodies that are elsewhere in their parents."""
+    return [
+        name
+        for b, name in enumerate(old.body_names)
+        if not close.same(new.joints.position[b], old.joints.position[b])
+        or not close.same(new.joints.rotation[b], old.joints.rotation[b])
+    ]
 
 
 def _differ(new: Any, old: Any, name: str, close: _Close) -> bool:
