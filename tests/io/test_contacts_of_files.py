@@ -91,7 +91,7 @@ def test_a_ball_sinks_in_as_in_mujoco(tmp_path, numbers):
     system = quietly(dl.load, tmp_path / "m.xml", contacts=True)
     run = dl.simulate(system, system.neutral().at[6].set(0.1), np.zeros(6), dt=2e-4, steps=10000)
     depth, expected = 0.1 - run.q[-1, 6], 0.1 - data.qpos[2]
-    np.testing.assert_allclose(depth, expected, rtol=0.1)
+    np.testing.assert_allclose(depth, expected, rtol=1e-3)
 
 
 def test_without_contacts_nothing_changes(tmp_path):

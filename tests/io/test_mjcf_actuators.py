@@ -397,6 +397,31 @@ def test_early_activations(tmp_path):
     check(system, again, count=1)
 
 
+DC_MOTORS = """<actuator><dcmotor joint="h" resistance="2" motorconst=".3" gear="3"/>
+<dcmotor joint="sl" resistance="2" motorconst=".3 .4" ctrlrange="-.5 .5" saturation=".05 0 0"/>
+<dcmotor joint="h2" nominal="12 .5 30"/>
+<dcmotor joint="h" resistance="2" motorconst=".3" input="pos" controller="3 0 .2 0 0 0"/>
+<dcmotor joint="h" resistance="2" motorconst=".3" input="vel" controller="3 0 .2 0 0 0"/>
+<pid joint="h" kp="3" kv=".4" input="pos"/><pid joint="sl" kp="3" kv=".4" input="vel"/>
+<pid joint="h2" kp="3" kv=".4" input="ff" forcerange="-1 1"/></actuator>"""
+STATEFUL = """<actuator>
+<dcmotor name="a" joint="h" resistance="2" motorconst=".3" inductance=".1 0"/>
+<dcmotor name="b" joint="h" resistance="2" motorconst=".3" cogging=".1 4 .2"/>
+<dcmotor name="c" joint="h" resistance="2" motorconst=".3" input="pos" controller="3 0 1 0 0 5"/>
+<pid name="d" joint="h" input="pos" ki="2"/><pid name="e" joint="h"/></actuator>"""
+
+
+@needs_mujoco_4
+def test_dc_motors_and_controllers(tmp_path):
+    """Of one input and without states, as affine laws; the others are named."""
+    system, model, said = read(tmp_path, TREE.format(DC_MOTORS))
+    check(system, model)
+    assert "actuators" not in said
+    said = read(tmp_path, TREE.format(STATEFUL))[2]
+    assert "but those of affine laws and muscles ('a', 'b', 'c', 'd')" in said
+    assert "actuators of several controls, and of orientations ('e')" in said
+
+
 LATE = """<actuator><motor joint="h2" delay=".006" nsample="4" ctrlrange="-1 1"/>
 <position joint="h" delay=".002" nsample="1" kp="3"/>
 <general joint="sl" delay=".01" nsample="5" biastype="affine" biasprm="0 -1 -.3"/></actuator>"""

@@ -22,8 +22,17 @@ from ..effort_limits import limited, shared
 from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
 from ..stateful import Stateful
-from ..transmissions import CoordinateTransmission, PointTransmission, Pull, entry, transmitted
+from ..transmissions import (
+    CoordinateTransmission,
+    FixedTendon,
+    PointTransmission,
+    Pull,
+    entry,
+    transmitted,
+)
+from ..transmissions.fixed_tendon import linear_motions, moment_arms
 from .actuator import Actuator, Memory, Scalar
+from .together import outputs
 
 Memories = tuple[Memory | None, ...]
 
@@ -70,7 +79,8 @@ def output_rates(
     x, rate: the `lengths` of all actuators, and their rates.
     """
     held = [(i, a) for i, a in enumerate(system.actuators) if isinstance(a, Stateful)]
-    return [called(a.torque, entry(command, i), x[i], rate[i], a.z)[1] for i, a in held]
+    given = [(entry(command, i), x[i], rate[i], a.z) for i, a in held]
+    return [rates for _, rates in outputs([a for _, a in held], given)]
 
 
 def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nv"]:
@@ -102,7 +112,16 @@ def _transmitted_force_of(
         for i, a in enumerate(system.actuators)
         if _geared(a) and a.single_dof(system) is None
     ]
-    forces = [tree.generalised(gear.lever(tree, q)[1] * torques[i]) for i, gear in geared]
+    fixed = [(i, gear) for i, gear in geared if type(gear) is FixedTendon]
+    forces = [
+        tree.generalised(gear.lever(tree, q)[1] * torques[i])
+        for i, gear in geared
+        if type(gear) is not FixedTendon
+    ]
+    if fixed:
+        numbers = np.array([i for i, _ in fixed])
+        arms = moment_arms(tree.topology, [tendon for _, tendon in fixed])
+        forces.append(tree.generalised(jnp.sum(arms * torques[numbers][:, None], axis=0)))
     forces += [coupling_force(tree, pushing, q, v)] if pushing else []
     return sum(forces[1:], forces[0]) if forces else None
 
@@ -269,13 +288,16 @@ def _laws(
     x, rate = lengths(tree, q, v)
     actuators = tree.system.actuators
     memories = len(actuators) * (None,) if memories is None else memories
-    outputs = []
-    for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
-        held = actuator.z if isinstance(actuator, Stateful) else memory
-        given = entry(command, i), x[i], rate[i], held
-        torque, after = called(actuator.torque, *given)
-        outputs.append((real_values(f"the torque of {actuator}", torque, q.dtype), after))
-    return outputs
+    held = [
+        actuator.z if isinstance(actuator, Stateful) else memory
+        for actuator, memory in zip(actuators, memories, strict=True)
+    ]
+    commands = [entry(command, i) for i in range(len(actuators))]
+    found = outputs(actuators, list(zip(commands, x, rate, held, strict=True)))
+    return [
+        (real_values(f"the torque of {actuator}", torque, q.dtype), after)
+        for actuator, (torque, after) in zip(actuators, found, strict=True)
+    ]
 
 
 def lengths(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
@@ -288,8 +310,14 @@ def lengths(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], li
         along = iter(rates_along(tree, [axis.path for axis in axes], units, q, v))
     between = [a.transmission for a in actuators if isinstance(a.transmission, PointTransmission)]
     lengths = iter(transmitted(tree, between, q, v))
+    tendons = [a.transmission for a in actuators if type(a.transmission) is FixedTendon]
+    linear = iter(linear_motions(tree, tendons, q, v))
     x, rate = [], []
     for actuator in actuators:
+        if type(actuator.transmission) is FixedTendon:
+            for values, value in zip((x, rate), next(linear), strict=True):
+                values.append(value)
+            continue
         if isinstance(actuator.transmission, CoordinateTransmission):
             for values, value in zip(
                 (x, rate), actuator.transmission.motion(tree, q, v), strict=True

@@ -66,19 +66,47 @@ class FixedTendon(CoordinateTransmission):
         self, t: Topology, x: Float[Array, " n_dofs"]
     ) -> tuple[Float[Array, ""], Float[Array, " n_dofs"]]:
         """The length () in m and its moment arm (n_dofs,) at the dofs' coordinates (n_dofs,)."""
-        dofs, coefficients = self._dofs(t), self.gear * self.coefficients
+        dofs, coefficients = self.dofs(t), self.gear * self.coefficients
         length = self.gear * self.offset + jnp.sum(coefficients * x[dofs])
         return length, jnp.zeros_like(x).at[dofs].add(coefficients)
 
     def motion(
         self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        dofs, coefficients = self._dofs(tree.topology), self.gear * self.coefficients
+        dofs, coefficients = self.dofs(tree.topology), self.gear * self.coefficients
         length = self.gear * self.offset + jnp.sum(coefficients * tree.coordinates(q)[dofs])
         return length, jnp.sum(coefficients * tree.rates(v)[dofs])
 
-    def _dofs(self, t: Topology) -> np.ndarray:
+    def dofs(self, t: Topology) -> np.ndarray:
+        """The dofs (n,) of its joints."""
         return np.array([t.dof_start[t.joints.index(name)] for name in self.joints], dtype=int)
 
     def __str__(self) -> str:
         return f"FixedTendon ({', '.join(map(repr, self.joints))})"
+
+
+def moment_arms(t: Topology, tendons: Sequence[FixedTendon]) -> Float[Array, "n n_dofs"]:
+    """The moment arms (n, n_dofs) of n fixed tendons along all dofs."""
+    rows = [np.full(len(tendon.joints), k) for k, tendon in enumerate(tendons)]
+    dofs = np.concatenate([tendon.dofs(t) for tendon in tendons])
+    arms = jnp.concatenate([tendon.gear * tendon.coefficients for tendon in tendons])
+    places = np.concatenate(rows) * t.n_dofs + dofs
+    # A gather, for which small programs have no loop, unlike a scatter.
+    if len(np.unique(places)) == len(places):
+        order = np.full(len(tendons) * t.n_dofs, len(places))
+        order[places] = np.arange(len(places))
+        return jnp.append(arms, 0)[order].reshape(len(tendons), t.n_dofs)
+    return jnp.zeros((len(tendons), t.n_dofs), arms.dtype).at[np.concatenate(rows), dofs].add(arms)
+
+
+def linear_motions(
+    tree: Tree, tendons: Sequence[FixedTendon], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> list[tuple[Float[Array, ""], Float[Array, ""]]]:
+    """The length () in m and its rate () of each of several fixed tendons."""
+    if not tendons:
+        return []
+    arms = moment_arms(tree.topology, tendons)
+    offsets = jnp.stack([tendon.gear * tendon.offset for tendon in tendons])
+    lengths = offsets + jnp.sum(arms * tree.coordinates(q), axis=1)
+    rates = jnp.sum(arms * tree.rates(v), axis=1)
+    return list(zip(lengths, rates, strict=True))

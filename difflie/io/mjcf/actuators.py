@@ -36,6 +36,8 @@ from .tendons import lost, tendon_transmission
 _JOINT, _IN_PARENT, _SLIDER_CRANK, _TENDON, _SITE, _BODY = range(6)
 _FIXED, _AFFINE, _MUSCLE = range(3)
 _NO_BIAS = 0
+_DC_MOTOR, _PID = 3, 5  # of mjtGain, in MuJoCo 4
+_POSITION, _VELOCITY, _FEEDFORWARD, _VOLTAGE = 1, 2, 4, 8  # MuJoCo's mjtCtrlInput
 _NO_DYNAMICS, _INTEGRATOR, _FILTER, _EXACT_FILTER, _MUSCLE_DYNAMICS = range(5)
 
 
@@ -124,8 +126,8 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
         or _controls(model, a).stop - _controls(model, a).start != 1
     ):
         return "actuators of several controls, and of orientations"
-    if gain > _MUSCLE or bias > _MUSCLE or dynamics > _MUSCLE_DYNAMICS:
-        return "actuators with gains, biases or dynamics but none, fixed, affine and muscle"
+    if not muscle and _affine(model, a) is None:
+        return "actuators with gains, biases or dynamics but those of affine laws and muscles"
     if muscle and not (whole and (bias == _NO_BIAS or _same_muscle(model, a))):
         return "actuators that are muscles in part"
     if _delay(model, a) and (dynamics or model.actuator_history[a, 1]):
@@ -206,10 +208,10 @@ def _law(model: Any, a: int, disabled: set[str], place: dict[str, Any]) -> Actua
     own = {"activation_range": acts, "lead": _lead(model, a)}
     if model.actuator_gaintype[a] == _MUSCLE:
         return _muscle(model, a, place | ranges | own)
-    affine = model.actuator_gaintype[a] == _AFFINE
-    gain = model.actuator_gainprm[a, :3] * (1.0 if affine else np.array([1.0, 0.0, 0.0]))
-    bias = model.actuator_biasprm[a, :3] * float(model.actuator_biastype[a] == _AFFINE)
-    if dynamics != _NO_DYNAMICS:
+    law = _affine(model, a)
+    assert law is not None  # else it is left out
+    gain, bias = law
+    if model.actuator_actadr[a] >= 0:
         lag = max(float(parameters[0]), _LEAST) if dynamics != _INTEGRATOR else None
         return ActivatedActuator(gain=gain, bias=bias, time_constant=lag, **own, **ranges, **place)
     if delay := _delay(model, a):
@@ -230,6 +232,37 @@ def _law(model: Any, a: int, disabled: set[str], place: dict[str, Any]) -> Actua
         if bias[1] == 0 and bias[2] == -gain[0]:
             return VelocityServo(kd=gain[0], **most, **place)
     return GeneralActuator(gain=gain, bias=bias, **ranges, **place)
+
+
+def _affine(model: Any, a: int) -> tuple[NDArray, NDArray] | None:
+    """The gain (3,) and the bias (3,) of an actuator whose law is affine; None of others."""
+    kind, dynamics = int(model.actuator_gaintype[a]), int(model.actuator_dyntype[a])
+    own, bias = model.actuator_gainprm[a], np.zeros(3)
+    if model.actuator_biastype[a] == _AFFINE:
+        bias = model.actuator_biasprm[a, :3].copy()
+    # Only MuJoCo 4 has these kinds, and the input that they take; before, 3 is a user's law.
+    spec = getattr(model, "actuator_ctrlspec", None)
+    if spec is not None and kind in (_DC_MOTOR, _PID):
+        if model.actuator_actadr[a] >= 0:
+            return None
+        if kind == _DC_MOTOR:
+            resistance, constant, kp, kd = own[[0, 1, 4, 6]]
+            cogging, most = model.actuator_biasprm[a, 0], own[7]
+            if cogging:
+                return None
+            if spec[a] == _VOLTAGE:
+                slope = constant / resistance
+                return np.array([slope, 0, 0]), np.array([0, 0, -constant * slope])
+            # Its controller compensates the back-EMF, up to a voltage.
+            if most:
+                return None
+            bias = np.array([0.0, -kp, -kd])
+        gains = {_POSITION: -bias[1], _VELOCITY: -bias[2], _FEEDFORWARD: 1.0}
+        gain = gains.get(int(spec[a]))
+        return None if gain is None else (np.array([gain, 0, 0]), bias)
+    if kind > _AFFINE or model.actuator_biastype[a] > _AFFINE or dynamics > _EXACT_FILTER:
+        return None
+    return own[:3] * (1.0 if kind == _AFFINE else np.array([1.0, 0.0, 0.0])), bias
 
 
 _LEAST = 1e-15  # MuJoCo's mjMINVAL, the least time constant

@@ -1,10 +1,7 @@
 """The contacts of a MuJoCo model: which geoms touch, and the numbers of compliant contacts.
 
-MuJoCo's contacts are soft constraints. With the impedance d, the reference k and b of solref and
-solimp, and the mass m = 1 / (w1 + w2) from the inverse weights of the bodies at the model's initial
-pose, a contact at rest carries k d m / (1 - d) per m; this is the stiffness here. d is that at the
-depth to which the weight m g presses it. Its damping is b d m / (1 - d), here a dissipation that
-has this damping under the weight m g, at most critical.
+They have the stiffness of MuJoCo's soft constraints, see `softness.py`, with the inverse weights of
+both bodies.
 """
 
 from __future__ import annotations
@@ -16,8 +13,8 @@ import numpy as np
 
 from ...collision.pairs import Pair
 from .shapes import OFF, geom_names
+from .softness import soft_numbers
 
-_GRAVITY = 9.81
 _LEAST = 1e-15
 
 
@@ -126,50 +123,14 @@ def _given(model: Any, pair: int, adds: bool) -> _Law:
 
 def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:
     """Stiffness, dissipation, friction, spinning, rolling and margin of a contact."""
-    weights = model.body_invweight0[model.geom_bodyid[[a, b]], 0]
-    mass = 1 / max(float(weights.sum()), _LEAST)
-    k, c, d = reference(model, law.solref, law.solimp)
-    for _ in range(50):  # at the depth to which the weight of the mass presses it
-        depth = _GRAVITY * (1 - d) / (k * d)
-        d = (d + impedance(law.solimp, depth)) / 2
-    share = d / (1 - d)
-    stiffness = k * share * mass
-    damping = min(c * share, 2 * np.sqrt(k * share))
+    weight = float(model.body_invweight0[model.geom_bodyid[[a, b]], 0].sum())
+    stiffness, dissipation = soft_numbers(model, law.solref, law.solimp, weight)
     slide, spin, roll = map(float, law.friction)
     return (
         stiffness,
-        float(damping / _GRAVITY),
+        dissipation,
         slide if law.dim > 1 else 0.0,
         spin if law.dim > 3 else 0.0,
         roll if law.dim > 4 else 0.0,
         law.margin,
     )
-
-
-def reference(model: Any, solref: np.ndarray, solimp: np.ndarray) -> tuple[float, float, float]:
-    """MuJoCo's k in 1/s^2 and b in 1/s of a soft constraint, and its largest impedance."""
-    most = float(np.clip(solimp[1], 1e-4, 0.9999))
-    first, second = map(float, solref)
-    if first > 0:
-        time = max(first, 2 * model.opt.timestep)
-        return 1 / (most * time * second) ** 2, 2 / (most * time), most
-    return -first / most**2, -second / most, most
-
-
-def impedance(solimp: np.ndarray, depth: float) -> float:
-    """MuJoCo's impedance d at a depth in m: from the first to the second number of solimp."""
-    least, most, width, middle, power = (
-        float(np.clip(x, low, high))
-        for x, low, high in zip(
-            solimp,
-            (1e-4, 1e-4, _LEAST, 1e-4, 1),
-            (0.9999, 0.9999, np.inf, 0.9999, np.inf),
-            strict=True,
-        )
-    )
-    x = min(depth / width, 1.0)
-    if x <= middle:
-        y = x**power / middle ** (power - 1)
-    else:
-        y = 1 - (1 - x) ** power / (1 - middle) ** (power - 1)
-    return least + y * (most - least)

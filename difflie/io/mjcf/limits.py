@@ -1,10 +1,6 @@
 """The limits of joints and tendons of a MuJoCo model as compliant stops.
 
-MuJoCo's limits are soft constraints. With the impedance d and the reference k and b of solref and
-solimp, and the inertia m = 1 / w of the inverse weight w at the model's initial pose, a limit at
-rest carries k d^2 m / (1 - d) per rad or m. That is the stiffness here, with d at the depth at
-which this load is m g. The damping b d m / (1 - d), at most critical, is a dissipation that has it
-under this load.
+They have the stiffness of MuJoCo's soft constraints, see `softness.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +12,9 @@ import numpy as np
 
 from ...forces import JointStop
 from ...system import Prismatic, Revolute, System
-from .contacts import impedance, reference
 from .joints import TYPES
+from .softness import soft_numbers
 
-_GRAVITY = 9.81
-_LEAST = 1e-15
 _OFF = {"limit", "constraint"}
 
 
@@ -32,30 +26,9 @@ def joint_stops(
         scalar = TYPES[model.jnt_type[j]] in (Prismatic, Revolute)
         if scalar and model.jnt_limited[j] and name in system.joint_names and not disabled & _OFF:
             weight = float(model.dof_invweight0[model.jnt_dofadr[j]])
-            stiffness, dissipation = stop_numbers(
-                model, model.jnt_solref[j], model.jnt_solimp[j], weight
-            )
+            law = soft_numbers(model, model.jnt_solref[j], model.jnt_solimp[j], weight)
+            stiffness, dissipation = law
             yield JointStop(stiffness, (name,), dissipation=dissipation)
-
-
-def stop_numbers(
-    model: Any, solref: np.ndarray, solimp: np.ndarray, weight: float
-) -> tuple[float, float]:
-    """The stiffness in N/m or N m/rad and the dissipation in s/m or s/rad of a limit.
-
-    weight: its inverse inertia in 1/kg or 1/(kg m^2).
-    """
-    k, c, _ = reference(model, solref, solimp)
-    start = impedance(solimp, 0.0)
-    low, high = 0.0, _GRAVITY * (1 - start) / (k * start * start)
-    for _ in range(200):  # for the depth to which m g presses it; what it carries grows with that
-        depth = (low + high) / 2
-        d = impedance(solimp, depth)
-        low, high = (depth, high) if k * d * d * depth < _GRAVITY * (1 - d) else (low, depth)
-    d = impedance(solimp, high)
-    share = d / (1 - d)
-    damping = min(c * share, 2 * np.sqrt(k * d * share))
-    return k * d * share / max(weight, _LEAST), float(damping / _GRAVITY)
 
 
 def unread_limits(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, list[int]]]:

@@ -24,7 +24,7 @@ from ...forces import (
 from ...system.frame import Frame
 from ..robot_files import of_quaternion
 from .joints import TENDON, higher_terms, rotors
-from .limits import stop_numbers
+from .softness import soft_numbers
 from .stand_ins import stands_in
 
 # What a tendon is led through: MuJoCo's mjtWrap.
@@ -92,7 +92,7 @@ def _stop(model: Any, tendon: int) -> dict[str, Any]:
     if not model.tendon_limited[tendon]:
         return {}
     soft = model.tendon_solref_lim[tendon], model.tendon_solimp_lim[tendon]
-    stiffness, dissipation = stop_numbers(model, *soft, float(model.tendon_invweight0[tendon]))
+    stiffness, dissipation = soft_numbers(model, *soft, float(model.tendon_invweight0[tendon]))
     return {
         "length_range": model.tendon_range[tendon].copy(),
         "stop_stiffness": stiffness,

@@ -1,0 +1,54 @@
+"""The laws of many actuators: those of one kind are evaluated as one law of arrays.
+
+A program is so traced and compiled once for each kind, and not for each actuator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...system.protocols import ActuatorElement
+from ...system.user_functions import called, is_own
+from .actuator import Scalar
+
+# What of an actuator says where it acts, and is nothing to its law.
+_ELSEWHERE: dict[str, Any] = {"joint": None, "axis": None, "transmission": None, "name": None}
+
+Given = tuple[Scalar, Scalar, Scalar, Any]
+
+
+def outputs(
+    actuators: Sequence[ActuatorElement], given: Sequence[Given]
+) -> list[tuple[jax.Array, Any]]:
+    """What the law of each actuator returns: the torque (), and the memory or dz/dt.
+
+    given: what each law takes: command (), q (), v () and the memory or z.
+    """
+    kinds: dict[Any, list[int]] = {}
+    laws: dict[int, Any] = {}
+    for i, actuator in enumerate(actuators):
+        kind: Any = i
+        # A law of one's own may read more of its actuator, and is not vectorised.
+        if is_own(actuator.torque):
+            law = replace(actuator, **_ELSEWHERE)  # pyright: ignore[reportArgumentType]
+            shapes = [np.shape(leaf) for leaf in jax.tree.leaves((law, given[i]))]
+            kind, laws[i] = (jax.tree.structure((law, given[i])), *shapes), law
+        kinds.setdefault(kind, []).append(i)
+    found: dict[int, tuple[jax.Array, Any]] = {}
+    for those in kinds.values():
+        if len(those) == 1:
+            (i,) = those
+            found[i] = called(actuators[i].torque, *given[i])
+            continue
+        rows = [(laws[i], given[i]) for i in those]
+        law, taken = jax.tree.map(lambda *a: jnp.stack(a), *rows)
+        torques, after = jax.vmap(lambda law, given: law.torque(*given))(law, taken)
+        for k, i in enumerate(those):
+            found[i] = torques[k], jax.tree.map(lambda a, k=k: a[k], after)
+    return [found[i] for i in range(len(actuators))]

@@ -1,0 +1,65 @@
+"""The stiffness of MuJoCo's soft constraints: contacts, and limits of joints and tendons.
+
+With the impedance d and the reference k and b of solref and solimp, and the inertia m = 1 / w of
+the inverse weight w at the model's initial pose, a constraint at rest carries k d^2 m / (1 - d) per
+rad or m. That is the stiffness here, with d at the depth at which this load is m g. The damping
+b d m / (1 - d), at most critical, is a dissipation that has it under this load.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_GRAVITY = 9.81
+_LEAST = 1e-15
+
+
+def soft_numbers(
+    model: Any, solref: np.ndarray, solimp: np.ndarray, weight: float
+) -> tuple[float, float]:
+    """The stiffness in N/m or N m/rad and the dissipation in s/m or s/rad of a soft constraint.
+
+    weight: its inverse inertia in 1/kg or 1/(kg m^2).
+    """
+    k, c = _reference(model, solref, solimp)
+    start = _impedance(solimp, 0.0)
+    low, high = 0.0, _GRAVITY * (1 - start) / (k * start * start)
+    for _ in range(200):  # for the depth to which m g presses it; what it carries grows with that
+        depth = (low + high) / 2
+        d = _impedance(solimp, depth)
+        low, high = (depth, high) if k * d * d * depth < _GRAVITY * (1 - d) else (low, depth)
+    d = _impedance(solimp, high)
+    share = d / (1 - d)
+    damping = min(c * share, 2 * np.sqrt(k * d * share))
+    return k * d * share / max(weight, _LEAST), float(damping / _GRAVITY)
+
+
+def _reference(model: Any, solref: np.ndarray, solimp: np.ndarray) -> tuple[float, float]:
+    """MuJoCo's k in 1/s^2 and b in 1/s of a soft constraint."""
+    most = float(np.clip(solimp[1], 1e-4, 0.9999))
+    first, second = map(float, solref)
+    if first > 0:
+        time = max(first, 2 * model.opt.timestep)
+        return 1 / (most * time * second) ** 2, 2 / (most * time)
+    return -first / most**2, -second / most
+
+
+def _impedance(solimp: np.ndarray, depth: float) -> float:
+    """MuJoCo's impedance d at a depth in m: from the first to the second number of solimp."""
+    least, most, width, middle, power = (
+        float(np.clip(x, low, high))
+        for x, low, high in zip(
+            solimp,
+            (1e-4, 1e-4, _LEAST, 1e-4, 1),
+            (0.9999, 0.9999, np.inf, 0.9999, np.inf),
+            strict=True,
+        )
+    )
+    x = min(depth / width, 1.0)
+    if x <= middle:
+        y = x**power / middle ** (power - 1)
+    else:
+        y = 1 - (1 - x) ** power / (1 - middle) ** (power - 1)
+    return least + y * (most - least)
