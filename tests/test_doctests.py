@@ -14,12 +14,13 @@ import difflie as dl
 EXAMPLES = (
     *"load chain tree from_dh Body Revolute Prismatic Free Spherical System Frame".split(),
     *"attach Spring Damper Rope PlaneContact Motor Drive PositionServo constrain assemble".split(),
-    *"GeneralActuator JointTransmission touching distance".split(),
+    *"GeneralActuator JointTransmission touching distance EffortLimit PolynomialForce".split(),
     *"forward_dynamics inverse_dynamics mass_matrix bias_force gravity_force passive_force".split(),
     *"body_poses body_twists body_jacobian geometric_jacobian center_of_mass energy".split(),
     *"integrate difference simulate step Trajectory Sampled linearize".split(),
     *"Parameters Parameter sweep Grid momentum so3.exp so3.log se3.exp".split(),
     *"quaternion.from_matrix control.Problem control.solve control.lqr quantities.Energy".split(),
+    *"quantities.Touch".split(),
     *"identify.Recording identify.fit identify.identify_arm view.still examples.path".split(),
 )
 

@@ -35,11 +35,11 @@ class Touch(Quantity):
     in the zone do. It is MuJoCo's `touch`. Raises `ModelError` where no shapes are in contact, and
     for another zone.
 
-    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(axis=(0, 0, 1)), mass=2.0)])
+    >>> slide = dl.Prismatic(axis=(0, 0, 1))
+    >>> ball = dl.chain([dl.Body(name="ball", joint=slide, mass=2.0, position=(0, 0, 0.098))])
     >>> ball = ball.with_shapes({"ball": dl.Sphere("ball", 0.1), "ground": dl.Plane()})
-    >>> system = dl.touching(ball, "ball", "ground", stiffness=1e4)
-    >>> felt = dl.quantities.Touch(dl.Sphere("ball", 0.11))
-    >>> print(felt(system, jnp.array([0.098]), jnp.array([0.0]), None, 0.0).round(3))  # in N
+    >>> system, zone = dl.touching(ball, "ball", "ground", stiffness=1e4), dl.Sphere("ball", 0.11)
+    >>> print(dl.quantities.Touch(zone)(system, *2 * [ball.neutral()], None, 0.0).round(3))  # in N
     20.0
     """
 
