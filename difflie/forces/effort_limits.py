@@ -66,12 +66,22 @@ class SharedLimit(JointCoupling):
     """Keeps the sum of the forces of some actuators within a range, by reducing all alike.
 
     actuators: their names. force_range (2,) in N or N m: the least and the largest sum; outside of
-    it all their forces are multiplied by the same number. name: as of `Coupling`. It is
-    `actuatorfrcrange` of a tendon in MuJoCo.
+    it all their forces are multiplied by the same number. each (n, 2) in N or N m: the least and
+    the largest force of each, to which they are clipped after that; None for no limits. name: as of
+    `Coupling`. It is `actuatorfrcrange` of a tendon in MuJoCo.
     """
 
     actuators: tuple[str, ...] = eqx.field(static=True, converter=tuple)
     force_range: jax.Array = eqx.field(converter=number(unit="N or N m", shape=(2,)))
+    each: jax.Array | None = eqx.field(
+        converter=number(unit="N or N m", shape=None, optional=True, finite=False), default=None
+    )
+
+    def problems(self) -> list[str]:
+        wanted = (len(self.actuators), 2)
+        if self.each is not None and jnp.shape(self.each) != wanted:
+            return [f"each has shape {jnp.shape(self.each)}, needed is {wanted}"]
+        return super().problems()
 
     def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
         names = system.actuator_names
@@ -86,12 +96,14 @@ class SharedLimit(JointCoupling):
     ) -> Float[Array, " n_dofs"]:
         return jnp.zeros_like(rate)
 
-    def share(self, total: Float[Array, ""]) -> Float[Array, ""]:
-        """By what () the forces are multiplied whose sum is `total` () in N or N m."""
+    def kept(self, forces: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The forces (n,) in N or N m within the limits."""
         low, high = self.force_range
-        kept = jnp.clip(total, low, high)
-        outside = kept != total
-        return jnp.where(outside, kept / jnp.where(outside & (total != 0), total, 1), 1)
+        total = jnp.sum(forces)
+        within = jnp.clip(total, low, high)
+        outside = (within != total) & (total != 0)
+        forces = forces * jnp.where(outside, within / jnp.where(outside, total, 1), 1)
+        return forces if self.each is None else jnp.clip(forces, self.each[:, 0], self.each[:, 1])
 
     def __str__(self) -> str:
         return f"{title(self)} ({', '.join(map(repr, self.actuators))})"
@@ -102,7 +114,7 @@ def shared(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nu"]:
     for part in system.couplings:
         if isinstance(part, SharedLimit):
             those = np.array([system.actuator_names.index(name) for name in part.actuators])
-            torques = torques.at[those].multiply(part.share(jnp.sum(torques[those])))
+            torques = torques.at[those].set(part.kept(torques[those]))
     return torques
 
 

@@ -349,12 +349,16 @@ SUMS = """<tendon><fixed name="t" actuatorfrcrange="-.3 .2"><joint joint="h" coe
 <motor site="s3" gear="0 .1 .2 .3 .4 .1"/></actuator>"""
 
 
-def test_limits_of_sums(tmp_path):
+OWN = SUMS.replace('<motor tendon="t"', '<motor tendon="t" forcerange="-.1 .05"')
+
+
+@pytest.mark.parametrize("sums", [SUMS, OWN])
+def test_limits_of_sums(tmp_path, sums):
     """Of several actuators at a joint, along tendons and at sites: qfrc_actuator is MuJoCo's."""
     limited = TREE
     for name, ends in (("h2", "-.2 .3"), ("h", "-.15 .1")):
         limited = limited.replace(f'name="{name}"', f'name="{name}" actuatorfrcrange="{ends}"')
-    system, model, said = read(tmp_path, limited.format(SUMS))
+    system, model, said = read(tmp_path, limited.format(sums))
     assert "limits of the sum" not in said
     assert [type(c).__name__ for c in system.couplings] == 2 * ["EffortLimit"] + ["SharedLimit"]
     with warnings.catch_warnings():
@@ -369,8 +373,6 @@ def test_limits_of_sums(tmp_path):
         force = ordering.tau(q, generalised(tree, forces, q, v))
         np.testing.assert_allclose(force, data.qfrc_actuator, atol=1e-12)
         np.testing.assert_allclose(other.qfrc_actuator, data.qfrc_actuator, atol=1e-12)
-    own = SUMS.replace('<motor tendon="t"', '<motor tendon="t" forcerange="-1 1"')
-    assert "or with limits of their own (number 3, number 4)" in read(tmp_path, TREE.format(own))[2]
 
 
 EARLY = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site site="s2"/></spatial>

@@ -73,7 +73,7 @@ def unread_actuators(
         yield what, "actuator", which
         read -= set(which)
     several = [a for a in read if _total_limit(model, a) is None and not _is_summed(model, a)]
-    what = "limits of the sum of actuators with gravity compensation, or with limits of their own"
+    what = "limits of the sum of actuators with gravity compensation"
     yield what, "actuator", several
     weights = rotors(model)["armature"]
     heavy = [a for a in read if weights[a] and model.actuator_trntype[a] not in ON_JOINTS]
@@ -312,7 +312,14 @@ def _command_range(model: Any, a: int, disabled: set[str]) -> NDArray | None:
 
 
 def _force_range(model: Any, a: int) -> NDArray | None:
-    """The limits (2,) of the force, with those of its joint or tendon; None without any."""
+    """The limits (2,) of the force, with those of its joint or tendon; None without any.
+
+    Those of actuators that share a limit come after it, and are with it.
+    """
+    on = int(model.actuator_trnid[a, 0])
+    shares = model.actuator_trntype[a] == _TENDON and _tendon_limited(model, on)
+    if shares and len(_along(model, on)) > 1:
+        return None
     own = model.actuator_forcerange[a].copy() if model.actuator_forcelimited[a] else None
     total = _total_limit(model, a)
     if total is None or not np.all(np.isfinite(total)):
@@ -345,8 +352,7 @@ def _is_summed(model: Any, a: int) -> bool:
     on = int(model.actuator_trnid[a, 0])
     summed = True
     if model.actuator_trntype[a] == _TENDON and _tendon_limited(model, on):
-        along = _along(model, on)
-        summed = len(along) > 1 and not np.any(model.actuator_forcelimited[along])
+        summed = len(_along(model, on)) > 1
     return summed and all(_has_limit(model, j) for j in _limited_joints(model, a))
 
 
@@ -362,11 +368,15 @@ def effort_limits(model: Any, names: Names, system: System) -> Iterator[EffortLi
         if there and several and _has_limit(model, j):
             yield EffortLimit(names.joints[j])
     for t in range(model.ntendon):
-        along = [actuator_names(model)[a] for a in _along(model, t)]
-        free = not np.any(model.actuator_forcelimited[_along(model, t)])
-        read = set(along) <= set(system.actuator_names)
-        if _tendon_limited(model, t) and len(along) > 1 and free and read:
-            yield SharedLimit(along, model.tendon_actfrcrange[t].copy())
+        named = {actuator_names(model)[a]: a for a in _along(model, t)}
+        there = {name: a for name, a in named.items() if name in system.actuator_names}
+        if not (_tendon_limited(model, t) and len(named) > 1 and there):
+            continue
+        numbers = list(there.values())
+        own = model.actuator_forcerange[numbers].copy()
+        own[model.actuator_forcelimited[numbers] == 0] = (-np.inf, np.inf)
+        each = own if np.any(np.isfinite(own)) else None
+        yield SharedLimit(tuple(there), model.tendon_actfrcrange[t].copy(), each)
 
 
 def _has_limit(model: Any, j: int) -> bool:

@@ -106,8 +106,11 @@ def _write_shared(draft: Draft, part: SharedLimit) -> bool:
     parts = [[(each.tag, each.attrib) for each in tendon] for tendon in along]
     if any(own != parts[0] for own in parts):
         return False
-    for row in drives:
+    each = len(drives) * [None] if part.each is None else np.asarray(part.each, float)
+    for row, own in zip(drives, each, strict=True):
         row.set("tendon", first.attrib["name"])
+        if own is not None and np.any(np.isfinite(own)):
+            row.set("forcerange", numbers(own))
     for other in others:
         draft.section("tendon").remove(other)
     first.set("actuatorfrcrange", numbers(part.force_range))
