@@ -375,6 +375,22 @@ def test_limits_of_sums(tmp_path, sums):
         np.testing.assert_allclose(other.qfrc_actuator, data.qfrc_actuator, atol=1e-12)
 
 
+def test_derivatives_of_limits_of_sums(tmp_path):
+    """Of the generalised force by the commands, in reverse mode, as of differences."""
+    text = TREE.replace('name="h2"', 'name="h2" actuatorfrcrange="-.2 .3"').format(OWN)
+    system, model, _ = read(tmp_path, text)
+    ((_, q, v, data),) = states(system, model, 1)
+
+    @jax.jit
+    def force(u):
+        tree = Tree.of(system)
+        return generalised(tree, torques(tree, u, q, v), q, v)
+
+    u = jnp.asarray(data.ctrl)
+    columns = [(force(u + e) - force(u - e)) / 2e-6 for e in 1e-6 * np.eye(system.nu)]
+    np.testing.assert_allclose(jax.jacrev(force)(u), np.stack(columns, axis=1), atol=1e-8)
+
+
 EARLY = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site site="s2"/></spatial>
 </tendon><actuator>
 <general joint="h" dyntype="integrator" gainprm="3" gear="2" actrange="0 1"/>

@@ -181,6 +181,15 @@ def test_polynomial_springs_and_dampers(tmp_path):
     assert "nonlinear damping of ball and free joints ('free')" in read(tmp_path, text)[2]
 
 
+def test_derivatives_of_polynomials(tmp_path):
+    """Of the passive force by the velocities, in forward mode, as of differences."""
+    system, model, _ = read(tmp_path, POLYNOMIALS)
+    ((_, q, v, _),) = states(system, model, 1)
+    force = jax.jit(lambda v: dl.passive_force(system, q, v))
+    columns = [(force(v + e) - force(v - e)) / 2e-5 for e in 1e-5 * np.eye(system.nv)]
+    np.testing.assert_allclose(jax.jacfwd(force)(v), np.stack(columns, axis=1), atol=1e-7)
+
+
 def test_armature_of_free_joints(tmp_path):
     """Acts along the axes of the world, as a point mass without weight does."""
     text = VECTORS.replace('<joint type="free"', '<joint name="free" type="free" armature=".7"')
