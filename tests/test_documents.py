@@ -61,8 +61,11 @@ def test_every_name_has_an_entry():
 def test_the_map_of_packages_is_that_of_the_source():
     """Guards the page on the architecture: all packages, each with imports from above it only."""
     import packages
+    import way_of_a_call
 
-    assert packages.MARK in (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/architecture.md").read_text()
+    assert packages.MARK in page
+    assert way_of_a_call.MARK in page
     seen = set()
     for row in packages.table().splitlines()[2:]:
         name, said, imports = (cell.strip() for cell in row.strip("|").split("|"))
@@ -141,3 +144,10 @@ def test_stored_numbers_of_papers_are_those_of_today(name):
             assert stored == today
 
     same(published.read(name)["results"], published.compute(name))
+
+
+def test_a_sensor_of_ones_own_takes_ten_lines():
+    """Guards what the page on sensors promises; the book runs it."""
+    page = (ROOT / "docs/sensors.md").read_text()
+    own = page[page.index("class WireLength") : page.index("\n\n\narm =")]
+    assert len([line for line in own.splitlines() if line]) <= 10

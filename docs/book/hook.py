@@ -18,6 +18,7 @@ import papers
 import published
 import reference
 import toml_tables
+import way_of_a_call
 from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -132,6 +133,8 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
         return "\n".join(shown)
 
     markdown = markdown.replace(packages.MARK, packages.table())
+    if way_of_a_call.MARK in markdown:
+        markdown = markdown.replace(way_of_a_call.MARK, way_of_a_call.text())
     return blocks.BLOCK.sub(block, LINK.sub(link, markdown))
 
 

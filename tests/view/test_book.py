@@ -1,5 +1,6 @@
 """The book is built, with the code of all of its pages, and opens from files without a network."""
 
+import html
 import itertools
 import os
 import re
@@ -63,3 +64,27 @@ def test_films_of_the_gallery_are_small_and_move(book):
                 frames.append(np.asarray(gif.convert("RGB"), int))
         for one, other in itertools.pairwise(frames):
             assert (np.abs(one - other).max(axis=-1) > 60).sum() > 300, film
+
+
+def printed(book, page):
+    """What the blocks of a page printed, a text for each."""
+    text = (book / page).read_text(encoding="utf-8")
+    found = re.findall(r'<div class="[^"]*\bprinted\b[^"]*">(.*?)</div>', text, re.DOTALL)
+    return [html.unescape(re.sub(r"<[^>]*>", "", block)) for block in found]
+
+
+@pytest.mark.slow
+def test_a_sensor_of_ones_own_is_found(book):
+    """Guards the numbers on the page of sensors: the anchor and the bias, within their errors."""
+    (said,) = printed(book, "sensors.html")
+    rows = re.findall(r"wire/\w+ +([-\d.]+) \+- ([\d.]+) m", said)
+    values, errors = np.array(rows, float).T
+    assert (np.abs(values - [1.1, -0.2, 0.1, 0.1]) < 4 * errors + 1e-4).all()
+
+
+@pytest.mark.slow
+def test_pictures_are_drawn_and_cameras_found(book):
+    """Guards the page on seeing: its animation, and the pose of its camera."""
+    (film,) = re.findall(r'src="(drawn/[^"]+-arm\.gif)"', (book / "seeing.html").read_text())
+    assert (book / film).stat().st_size > 10_000
+    assert float(printed(book, "seeing.html")[-1].split()[-1]) < 1e-12
