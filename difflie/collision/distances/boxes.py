@@ -91,25 +91,47 @@ def point_box(point: Vector, half: Vector) -> Witness:
     return along(normal, gap, point)
 
 
-def widest_gap(faces: Vector, edges: Vector, sides: Vector, step: Vector) -> tuple[Scalar, Vector]:
+def widest_gap(
+    faces: Vector, edges: tuple[Vector, Vector], sides: Vector, step: Vector
+) -> tuple[Scalar, Vector]:
     """The greatest gap over axes, negative where the solids overlap, and the axis.
 
-    faces: unit normals (m,); edges: normals of two edges (n,), of any length; sides: the half sides
-    (k,) of both solids; step: from the centre of the first to that of the second. The axis points
-    that way, too. An edge wins only where it is better than a face by more than rounding.
+    faces: unit normals (m,); edges: directions (n,) and (n,) of two edges each, whose normals are
+    tried; sides: the half sides (k,) of both solids; step: from the centre of the first to that of
+    the second. The axis points that way, too. An edge wins only where it is better than a face by
+    more than rounding. Only the chosen axis has derivatives.
     """
-    square = edges.square()
+    still = jax.lax.stop_gradient((faces, edges, sides, step))
+    normals, (one, other), tips, along = still
+    crosses = one.cross(other)
+    square = crosses.square()
     eps = jnp.finfo(jnp.result_type(square)).eps
     good = square > eps**2
-    axes = joined(faces, edges * (1 / jnp.sqrt(jnp.where(good, square, 1))))
-    distance = axes.dot(step)
-    sign = jnp.where(distance < 0, -1, 1)
-    column = jax.tree.map(lambda x: x[:, None], axes)
-    reach = jnp.abs(column.dot(sides)).sum(1)
-    gap = distance * sign - reach
-    doubt = jnp.where(good, 8 * eps * reach[faces.x.shape[0] :], FAR)
-    score = jnp.concatenate((-gap[: faces.x.shape[0]], doubt - gap[faces.x.shape[0] :]))
-    return first_least(score, gap, axes * sign)
+    axes = joined(normals, crosses * (1 / jnp.sqrt(jnp.where(good, square, 1))))
+    reach = jnp.abs(jax.tree.map(lambda x: x[:, None], axes).dot(tips)).sum(1)
+    gap = jnp.abs(axes.dot(along)) - reach
+    m = faces.x.shape[0]
+    doubt = jnp.where(good, 8 * eps * reach[m:], FAR)
+    score = jnp.concatenate((-gap[:m], doubt - gap[m:]))
+    which = numbered_least(score)
+    on_face, on_edge = which[:m], which[m:]
+    face, one, other = picked(on_face, faces), *(picked(on_edge, e) for e in edges)
+    cross = one.cross(other)
+    chosen = on_edge.any()
+    axis = select(chosen, cross * (1 / jnp.sqrt(jnp.where(chosen, cross.square(), 1))), face)
+    axis = axis * jnp.where(jax.lax.stop_gradient(axis.dot(step)) < 0, -1, 1)
+    return axis.dot(step) - jnp.abs(axis.dot(sides)).sum(), axis
+
+
+def numbered_least(values: jax.Array) -> jax.Array:
+    """Picks the least of values (n,), the first of equals, by truths (n,)."""
+    numbers = jnp.arange(values.shape[0], dtype=jnp.int32)
+    return numbers == first_least(values, numbers)[0]
+
+
+def picked(which: jax.Array, rows: Vector) -> Vector:
+    """Those of vectors with components (n,) that truths (n,) pick; zero if none."""
+    return jax.tree.map(lambda x: jnp.where(which, x, 0).sum(), rows)
 
 
 def nearest_on_edges(
@@ -136,16 +158,30 @@ def nearest_on_edges(
 
 
 def nearest(
-    points: tuple[Vector, Vector], edges: tuple[Vector, Vector, Vector], otherwise: Vector
+    points: tuple[Vector, Vector],
+    edges: tuple[Vector, Vector],
+    edges_b: tuple[Vector, Vector],
+    step: Vector,
+    otherwise: Vector,
 ) -> Witness:
-    """The nearest of pairs of points (n,), and of those on edges with normals of both (m,)."""
-    first, second = joined(points[0], edges[0]), joined(points[1], edges[1])
-    normal = joined(jax.tree.map(jnp.zeros_like, points[0]), edges[2])
-    step = second - first
-    eps = jnp.finfo(jnp.result_type(step.x)).eps
-    doubt = np.repeat([0, 16], [points[0].x.shape[0], edges[0].x.shape[0]])
-    first, step, normal = first_least(step.square() * (1 + doubt * eps), first, step, normal)
-    on_edges = normal.square() > 0.5
+    """The nearest of pairs of points (n,), and of those on edges of the first solid (m,) and of the
+    second (k,): the middles and half of each. Only the chosen ones have derivatives."""
+    still = jax.lax.stop_gradient((points, edges, edges_b, step))
+    here, there, column = *still[0], jax.tree.map(lambda x: x[:, None], still[1])
+    first, second, _ = nearest_on_edges(*column, *still[2], still[3])
+    n, shape = here.x.shape[0], first.x.shape
+    eps = jnp.finfo(jnp.result_type(here.x)).eps
+    distance = (second - first).square().ravel() * (1 + 16 * eps)
+    which = numbered_least(jnp.concatenate(((there - here).square(), distance)))
+    on_points, on_edges = which[:n], which[n:].reshape(shape)
+    apart = on_points.any()
+    # Where points are nearest, the first edges stand for those that are not.
+    at = [on_edges.any(1 - k) | (apart & (np.arange(shape[k]) == 0)) for k in (0, 1)]
+    lines = [picked(a, v) for a, both in zip(at, (edges, edges_b), strict=True) for v in both]
+    first, second, normal = nearest_on_edges(*lines, step)
+    first = select(apart, picked(on_points, points[0]), first)
+    step = select(apart, picked(on_points, points[1]), second) - first
+    on_edges = ~apart & (normal.square() > 0.5)
     length, direction = length_and_direction(step, otherwise)
     gap, normal = select(on_edges, (normal.dot(step), normal), (length, direction))
     return along(normal, gap, first)
@@ -162,15 +198,17 @@ def capsule_box(pose: Transform, numbers: Any, other: Transform, numbers_b: Any)
     faces = columns(frame)
     tip = jax.tree.map(lambda x: x[None], a)
     sides = joined(faces * jnp.stack([half.x, half.y, half.z]), tip)
-    gap, normal = widest_gap(faces, faces.cross(axis), sides, -centre)
+    edges = faces, stretched(axis, faces.x)
+    gap, normal = widest_gap(faces, edges, sides, -centre)
     ends, corners = stack(centre + a, centre - a), scaled(SIGNS, half)
     s = jnp.clip((corners - centre).dot(axis), -half_length, half_length)
     points = (
         joined(ends, centre + axis * s),
         joined(clamped(ends, half), corners),
     )
-    edges = nearest_on_edges(centre, a, scaled(MIDDLES, half), scaled(SIDES, half), -centre)
-    apart = nearest(points, edges, normal)
+    tips = jax.tree.map(lambda x: x[None], centre), tip
+    edges = scaled(MIDDLES, half), scaled(SIDES, half)
+    apart = nearest(points, tips, edges, -centre, normal)
     normal = select(gap > 0, apart.normal, normal)
     gap = jnp.where(gap > 0, apart.gap, gap)
 
@@ -202,9 +240,11 @@ def box_box(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> 
         axes * jnp.stack([half_a.x, half_a.y, half_a.z]),
         axes_b * jnp.stack([half_b.x, half_b.y, half_b.z]),
     )
-    crosses = jax.tree.map(lambda x: x[:, None], axes).cross(axes_b)
-    crosses = jax.tree.map(jnp.ravel, crosses)
-    gap, normal = widest_gap(joined(axes, axes_b), crosses, sides, step)
+    edges = (
+        jax.tree.map(lambda x: jnp.repeat(x, 3), axes),
+        jax.tree.map(lambda x: jnp.tile(x, 3), axes_b),
+    )
+    gap, normal = widest_gap(joined(axes, axes_b), edges, sides, step)
     apart = boxes_apart(half_a, seen, half_b, normal)
     normal = select(gap > 0, apart.normal, normal)
     gap = jnp.where(gap > 0, apart.gap, gap)
@@ -235,10 +275,6 @@ def boxes_apart(half_a: Vector, seen: Transform, half_b: Vector, otherwise: Vect
     to_b = corners_a + r @ (clamped(there, half_b) - there)
     points = joined(corners_a, clamped(corners_b, half_a)), joined(to_b, corners_b)
 
-    def rows(v: Vector) -> Vector:
-        return jax.tree.map(lambda x: x[:, None], v)
-
-    p, a = rows(scaled(MIDDLES, half_a)), rows(scaled(SIDES, half_a))
-    q, b = r @ scaled(MIDDLES, half_b) + step, r @ scaled(SIDES, half_b)
-    edges = jax.tree.map(lambda x: x.ravel(), nearest_on_edges(p, a, q, b, step))
-    return nearest(points, edges, otherwise)
+    edges = scaled(MIDDLES, half_a), scaled(SIDES, half_a)
+    edges_b = r @ scaled(MIDDLES, half_b) + step, r @ scaled(SIDES, half_b)
+    return nearest(points, edges, edges_b, step, otherwise)

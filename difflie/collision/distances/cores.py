@@ -132,6 +132,11 @@ def softened(
     bend += ((inner - outer) / size[:, None, None]).sum(0)
     weights = []
     for v in (parts.points, parts.opposite):
+        if v.shape[0] == 1:
+            value -= v[0] @ n
+            gradient -= v[0]
+            weights.append(jnp.ones_like(v[:, 0]))
+            continue
         height = v @ n
         top = height.max()
         e = jnp.exp((height - top) / mu)
@@ -142,3 +147,16 @@ def softened(
         bend += ((v - middle) * weight[:, None]).T @ (v - middle) / mu
         weights.append(weight)
     return value, gradient, -bend, Shares(u, w, *weights)
+
+
+def softened_separation(parts: Parts, n: jax.Array, mu: Scalar) -> jax.Array:
+    """The value of `softened` alone."""
+    x, y = parts.sides @ n, parts.rounds @ n
+    roots = jnp.sqrt(jnp.append(x * x, (y * y).sum(-1)) + mu * mu)
+    value = n @ parts.step - roots.sum()
+    for v in (parts.points, parts.opposite):
+        height = v @ n
+        top = height.max()
+        more = mu * jnp.log(jnp.exp((height - top) / mu).sum()) if v.shape[0] > 1 else 0
+        value -= top + more
+    return value

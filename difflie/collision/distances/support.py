@@ -20,10 +20,8 @@ from ...spatial import Transform
 from .cores import Core, Parts, Shares, core, parts_of
 from .normals import (
     Summit,
-    crossings,
-    edges,
+    disc_axes,
     highest,
-    kinked,
     shares_at,
     solved,
     stiffness,
@@ -105,20 +103,19 @@ def touching(
     a: Core, parts: Parts, discs: tuple[int, ...], top: Summit, soft: Shares
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The gap of two cores, the normal (3,) and the point (3,) on the first, with derivatives."""
-    stop = jax.lax.stop_gradient
-    lines = unit(edges(parts, top.tops, top.opposite_tops))
-    e, g = lines.shape[0], parts.sides.shape[0]
-    corner = unit(top.both @ crossings(parts, lines, discs))
-    on_two, edge = (top.both != 0).any(), top.edge @ lines
+    stop, kinks = jax.lax.stop_gradient, top.kinks
+    lines = unit(kinks.edges(parts))
+    corner = unit(jnp.cross(lines[0], lines[1]) + top.discs @ disc_axes(parts, discs))
+    corner = jnp.where(stop(corner @ top.normal) < 0, -corner, corner)
+    on_two = stop(corner @ corner) > 0
+    edge = lines[0]
     n = unit(top.normal - edge * (edge @ top.normal))
     n = jnp.where(on_two, corner, n)
 
-    pairs = kinked(e)
-    kinks = top.edge + jnp.abs(top.both[: len(pairs)]) @ jnp.asarray(pairs, n.dtype)
     flat = jnp.zeros((parts.rounds.shape[0], 1), n.dtype)
-    flat = flat.at[np.array(discs, int), 0].set(jnp.abs(top.both[len(pairs) :]))
-    highest_points = highest(stop(parts.points), stop(n))[0]
-    held = Shares(kinks[:g], flat, highest_points, highest(stop(parts.opposite), stop(n))[0])
+    flat = flat.at[np.array(discs, int), 0].set(top.discs)
+    ends = (highest(stop(points), stop(n)) for points in (parts.points, parts.opposite))
+    held = Shares(kinks.sides.sum(0), flat, *ends)
 
     t = tangents(n, edge)
     shares = exact_shares(parts, n, held)
