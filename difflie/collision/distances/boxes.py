@@ -166,9 +166,9 @@ def nearest(
 ) -> Witness:
     """The nearest of pairs of points (n,), and of those on edges of the first solid (m,) and of the
     second (k,): the middles and half of each. Only the chosen ones have derivatives."""
-    still = jax.lax.stop_gradient((points, edges, edges_b, step))
-    here, there, column = *still[0], jax.tree.map(lambda x: x[:, None], still[1])
-    first, second, _ = nearest_on_edges(*column, *still[2], still[3])
+    (here, there), own, (q, b) = jax.lax.stop_gradient((points, edges, edges_b))
+    p, a = jax.tree.map(lambda x: x[:, None], own)
+    first, second, _ = nearest_on_edges(p, a, q, b, jax.lax.stop_gradient(step))
     n, shape = here.x.shape[0], first.x.shape
     eps = jnp.finfo(jnp.result_type(here.x)).eps
     distance = (second - first).square().ravel() * (1 + 16 * eps)
@@ -177,8 +177,9 @@ def nearest(
     apart = on_points.any()
     # Where points are nearest, the first edges stand for those that are not.
     at = [on_edges.any(1 - k) | (apart & (np.arange(shape[k]) == 0)) for k in (0, 1)]
-    lines = [picked(a, v) for a, both in zip(at, (edges, edges_b), strict=True) for v in both]
-    first, second, normal = nearest_on_edges(*lines, step)
+    p, a = (picked(at[0], v) for v in edges)
+    q, b = (picked(at[1], v) for v in edges_b)
+    first, second, normal = nearest_on_edges(p, a, q, b, step)
     first = select(apart, picked(on_points, points[0]), first)
     step = select(apart, picked(on_points, points[1]), second) - first
     on_edges = ~apart & (normal.square() > 0.5)

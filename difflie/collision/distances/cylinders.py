@@ -1,17 +1,13 @@
-"""Cylinders with spheres and boxes."""
+"""Cylinders and spheres."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from ...groups.components import Scalar, Vector
 from ...spatial import Transform
-from .box_faces import facing, on_face
-from .planes import rim_points
-from .support import contact_point
 from .witness import (
     Witness,
     along,
@@ -21,7 +17,6 @@ from .witness import (
     placed,
     select,
     stack,
-    stretched,
 )
 
 
@@ -49,22 +44,3 @@ def point_cylinder(point: Vector, radius: Scalar, half_length: Scalar) -> Witnes
     beyond = (aside > 0) & (above > 0)
     gap, normal = select(beyond, (length, direction), (gap, normal))
     return along(-normal, gap, point)
-
-
-def cylinder_box(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
-    """The nearest points, and up to four of the rims over the face of the box there, k = 5.
-
-    A cylinder that stands or lies on a face touches it in the middle and around.
-    """
-    radius, half_length = numbers
-    (half,) = numbers_b
-    nearest = contact_point("cylinder", "box")(pose, numbers, other, numbers_b)
-    normal, first = jax.tree.map(lambda x: x[0], (nearest.normal, nearest.first))
-    face = facing(other.rotation, other.translation, half, -normal)
-    rims = rim_points(pose.rotation.transposed_times(-normal), radius, half_length)
-    rims = pose.rotation @ rims + pose.translation
-    s, t, height = on_face(face, rims - face.centre, normal)
-    beside = normal.cross(rims - first).square() > (0.1 * radius) ** 2
-    over = beside & (jnp.abs(s) <= 1) & (jnp.abs(t) <= 1)
-    around = along(stretched(normal, s), -height, rims, over)
-    return jax.tree.map(lambda x, y: jnp.concatenate((x, y)), nearest, around)

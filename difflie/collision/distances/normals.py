@@ -77,7 +77,7 @@ def unit(v: jax.Array) -> jax.Array:
 
 
 def repeated(
-    count: int,
+    count: int | jax.Array,
     step: Callable[[jax.Array, State], State],
     state: State,
     unfinished: Callable[[State], Scalar] = lambda _: True,
@@ -272,27 +272,26 @@ def on_kinks(parts: Parts, discs: tuple[int, ...], start: jax.Array) -> Summit:
     g, m, e = parts.sides.shape[0], a.shape[0], lines.shape[0]
     none = jnp.asarray(-1, jnp.int32)
     # The score, the normal, the numbers of two edges and of a disc.
-    Best = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
 
-    def better(best: Best, n: jax.Array, kinks: int, good: Any, *which: jax.Array) -> Best:
+    def better(best: Any, n: jax.Array, kinks: int, good: Any, *which: jax.Array) -> Any:
         score = jnp.where(good, separation(parts, n) + 32 * eps * kinks, -1e9)
         return select(score > best[0], (score, n, *which), best)
 
     def upwards(n: jax.Array) -> jax.Array:
         return jnp.where(n @ start < 0, -n, n)
 
-    def corner(_: jax.Array, state: tuple[Best, jax.Array, jax.Array]) -> Any:
+    def corner(_: jax.Array, state: Any) -> Any:
         best, i, j = state
         n = upwards(unit(jnp.cross(row(lines, i), row(lines, j))))
         last = j == e - 1
         after = jnp.where(last, i + 1, i), jnp.where(last, i + 2, j + 1)
         return better(best, n, 2, n @ n > 0.5, i, j, none), *after
 
-    def cap(k: jax.Array, best: Best) -> Best:
+    def cap(k: jax.Array, best: Any) -> Any:
         n = upwards(row(axes, k))
         return better(best, n, 2, n @ n > 0.5, none, none, k)
 
-    def line(i: jax.Array, best: Best) -> Best:
+    def line(i: jax.Array, best: Any) -> Any:
         edge = row(lines, i)
         n = unit(start - (edge @ start) * edge)
         # Edges that are far from level meet no others up there.

@@ -18,6 +18,7 @@ import numpy as np
 from ...groups.components import Matrix, Vector
 from ...spatial import Transform
 from .cores import Core, Parts, Shares, core, parts_of
+from .flat_faces import flat_points
 from .normals import (
     Summit,
     disc_axes,
@@ -31,9 +32,16 @@ from .normals import (
 )
 from .witness import Witness, along, placed, relative, stretched
 
+# Shapes that may lie flat.
+FLAT = "capsule", "cylinder", "box", "hull"
+
 
 def contact_point(kind_a: str, kind_b: str) -> Callable[[Transform, Any, Transform, Any], Witness]:
-    """The function that finds the nearest points of two kinds of bounded shapes, k = 1."""
+    """The function that finds the nearest points of two kinds of bounded shapes.
+
+    k = 4 for those that may lie flat on each other, of which as many are valid as span what they
+    share; k = 1 for others.
+    """
 
     def find(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:
         seen = relative(pose, other)
@@ -48,10 +56,13 @@ def contact_point(kind_a: str, kind_b: str) -> Callable[[Transform, Any, Transfo
         top = jax.lax.stop_gradient(summit(plain, discs))
         soft = jax.lax.stop_gradient(shares_at(plain, top.normal))
         gap, normal, first = touching(a, parts, discs, top, soft)
-        first = Vector.from_array(first + normal * radius_a)
-        gap = (gap - radius_a - radius_b)[None]
-        normal = stretched(Vector.from_array(normal), gap)
-        return placed(pose, along(normal, gap, stretched(first, gap)))
+        gaps, points, valid = gap[None], first[None], True
+        if kind_a in FLAT and kind_b in FLAT:
+            gaps, points, valid = flat_points(a, b, normal, gap, first, size)
+        first = Vector.from_array(points + normal * radius_a)
+        gaps = gaps - radius_a - radius_b
+        normal = stretched(Vector.from_array(normal), gaps)
+        return placed(pose, along(normal, gaps, first, valid))
 
     return find
 

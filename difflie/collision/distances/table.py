@@ -27,7 +27,6 @@ PAIRS: dict[tuple[str, str], ContactPoints] = {
     ("capsule", "box"): boxes.capsule_box,
     ("box", "box"): boxes.box_box,
     ("sphere", "cylinder"): cylinders.sphere_cylinder,
-    ("cylinder", "box"): cylinders.cylinder_box,
 }
 
 
