@@ -26,6 +26,7 @@ from .collision import ConvexHull as ConvexHull
 from .collision import Cylinder as Cylinder
 from .collision import Distances as Distances
 from .collision import Ellipsoid as Ellipsoid
+from .collision import HeightField as HeightField
 from .collision import Plane as Plane
 from .collision import Shape as Shape
 from .collision import Sphere as Sphere

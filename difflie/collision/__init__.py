@@ -8,6 +8,7 @@ from .shapes import Capsule as Capsule
 from .shapes import ConvexHull as ConvexHull
 from .shapes import Cylinder as Cylinder
 from .shapes import Ellipsoid as Ellipsoid
+from .shapes import HeightField as HeightField
 from .shapes import Plane as Plane
 from .shapes import Shape as Shape
 from .shapes import Sphere as Sphere

@@ -54,7 +54,7 @@ def meetings(
     poses (n,): of the frames of the shapes in the world, in the order of their names.
     """
     order = sorted(shapes)
-    groups: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    groups: dict[Any, list[int]] = {}
     for k, pair in enumerate(pairs):
         groups.setdefault(tuple(_form(shapes[name]) for name in pair), []).append(k)
     for (one, other), members in groups.items():
@@ -71,6 +71,6 @@ def meetings(
         yield Meetings(np.array(members), places[0], places[1], meet, tuple(given), balls)
 
 
-def _form(shape: Shape) -> tuple[str, int]:
-    """The kind of a shape, and how many vertices it has; 0 for most."""
-    return shape.kind, len(getattr(shape, "vertices", ()))
+def _form(shape: Shape) -> tuple[str, tuple[tuple[int, ...], ...]]:
+    """The kind of a shape, and the shapes of its numbers: how many vertices it has, say."""
+    return shape.kind, tuple(jnp.shape(x) for x in jax.tree.leaves(shape.numbers))

@@ -1,4 +1,4 @@
-"""Convex shapes, each in a frame on a body or in the world.
+"""Convex shapes and height fields, each in a frame on a body or in the world.
 
 The axis of a capsule or a cylinder is z of this frame, the edges of a box are along its axes, and a
 plane is z = 0, solid below.
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..groups.components import Vector
 from ..system.fields import number, number_faults
@@ -20,7 +21,7 @@ MOST_VERTICES = 64
 
 
 class Shape(eqx.Module):
-    """A convex shape in a frame.
+    """A shape in a frame.
 
     frame: a `Frame`, the name of a body or of a named frame, or None for the world. Its numbers are
     leaves. A shape does not affect the motion unless it is in contact, see `difflie.touching`.
@@ -149,6 +150,41 @@ class Plane(Shape):
     @property
     def bound(self) -> jax.Array:
         return jnp.full((), jnp.inf, self.frame.position.dtype)
+
+
+class HeightField(Shape):
+    """A surface over the rectangle |x|, |y| <= half_sizes (2,) in m, solid below.
+
+    heights (rows, columns) in m: above z = 0 of the frame, at even distances, rows along y and
+    columns along x, from the least to the greatest. By default its frame is the world. It touches
+    spheres, capsules, and the corners of boxes and hulls, whatever is within two of its cells; the
+    radius of these is at most two of its cells.
+    """
+
+    kind: ClassVar[str] = "heights"
+
+    half_sizes: jax.Array = eqx.field(converter=number(unit="m", shape=(2,), positive=True))
+    heights: jax.Array = eqx.field(converter=number(unit="m", shape=None))
+    frame: Frame = eqx.field(converter=as_frame, default=None, kw_only=True)
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        return self.half_sizes, self.heights
+
+    @property
+    def bound(self) -> jax.Array:
+        return jnp.sqrt(jnp.sum(self.half_sizes**2) + jnp.max(self.heights**2))
+
+    @property
+    def cells(self) -> jax.Array:
+        """The sizes (2,) of a cell in m, along x and y."""
+        return 2 * self.half_sizes / (np.array(jnp.shape(self.heights)[::-1]) - 1)
+
+    def problems(self) -> list[str]:
+        shape = jnp.shape(self.heights)
+        if len(shape) != 2 or min(shape) < 2:
+            return [f"heights has shape {shape}; give (rows, columns), two or more of each"]
+        return super().problems()
 
 
 class ConvexHull(Shape):

@@ -19,12 +19,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..collision.distances.heights import REACH
+from ..collision.distances.table import is_closed_form
 from ..collision.distances.witness import Witness
 from ..collision.meetings import Meetings, meetings, rotations
 from ..collision.pairs import Pair
-from ..collision.shapes import Shape
+from ..collision.shapes import HeightField, Shape
 from ..groups import so3
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
@@ -121,7 +124,28 @@ class ShapeContact(Compliance, Coupling):
             if jnp.shape(getattr(self, name)) != (m,):
                 return [f"{name} has shape {jnp.shape(getattr(self, name))}, needed is {(m,)}"]
         faults = [f"{n}: {text}" for n, s in self.geometry.items() for text in s.problems()]
+        faults = faults or [text for pair in self.pairs for text in self._on_heights(*pair)]
         return faults or super().problems()
+
+    def _on_heights(self, first: str, second: str) -> list[str]:
+        """Why two shapes do not touch, one of which is a height field."""
+        shapes = self.geometry[first], self.geometry[second]
+        fields = [shape for shape in shapes if isinstance(shape, HeightField)]
+        if not fields:
+            return []
+        if not is_closed_form(*(shape.kind for shape in shapes)):
+            return [
+                f"{first!r} and {second!r}: a height field touches spheres, capsules, boxes and "
+                "hulls; make the other shape one of these, or leave out the pair by `without`"
+            ]
+        radius = max(getattr(shape, "radius", 0.0) for shape in shapes)
+        most = REACH * fields[0].cells.min()
+        if isinstance(radius > most, Tracer) or radius <= most:
+            return []
+        return [
+            f"{first!r} and {second!r}: a radius of {float(radius):g} m is more than {REACH} cells "
+            f"of the height field ({float(most):g} m); give fewer heights, or smaller balls"
+        ]
 
     def touches(self, frames: Transform, twists: Motion) -> Iterator[tuple[np.ndarray, Touch]]:
         """The numbers (m,) of pairs of the same kinds, and what acts on them (m, k).

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull as Triangles
 
-from ..collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere
+from ..collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HeightField, Sphere
 from ..groups import so3
 from ..io.appearance.shape import Appearance, Shape, box, capsule, cylinder, ellipsoid
 from ..system.system import System
@@ -43,12 +43,24 @@ def _surface(shape: Any) -> tuple[NDArray, NDArray] | None:
         return capsule(float(shape.radius), 2 * float(shape.half_length))
     if isinstance(shape, Cylinder):
         return cylinder(float(shape.radius), 2 * float(shape.half_length))
+    if isinstance(shape, HeightField):
+        return _relief(np.asarray(shape.half_sizes), np.asarray(shape.heights))
     if isinstance(shape, ConvexHull):
         vertices = np.asarray(shape.vertices)
         hull = Triangles(vertices)
         inward = np.einsum("ij,ij->i", hull.equations[:, :3], _normals(vertices, hull)) < 0
         return vertices, np.where(inward[:, None], hull.simplices[:, ::-1], hull.simplices)
     return None
+
+
+def _relief(half_sizes: NDArray, heights: NDArray) -> tuple[NDArray, NDArray]:
+    """The vertices and faces of a height field, as `HeightField` divides it."""
+    rows, columns = heights.shape
+    x, y = (np.linspace(-h, h, n) for h, n in zip(half_sizes, (columns, rows), strict=True))
+    vertices = np.stack([*np.meshgrid(x, y), heights], 2).reshape(-1, 3)
+    at = np.arange(rows * columns).reshape(rows, columns)
+    a, b, c, d = (z.ravel() for z in (at[:-1, :-1], at[:-1, 1:], at[1:, 1:], at[1:, :-1]))
+    return vertices, np.concatenate([np.stack([a, c, d], 1), np.stack([a, b, c], 1)])
 
 
 def _normals(vertices: NDArray, hull: Triangles) -> NDArray:

@@ -172,6 +172,37 @@ def test_written_again(robot, tmp_path):
         assert type(again.shapes[name]) is type(shape)
 
 
+HILLS = """<mujoco>
+  <asset><hfield name="hills" nrow="3" ncol="4" size="2 1 0.5 0.1"
+    elevation="0 1 2 3  4 5 6 7  8 9 10 20"/></asset>
+  <worldbody><geom name="ground" type="hfield" hfield="hills" pos="0 0 -0.1"/>
+    <body name="ball" pos="0.5 0.3 0.6"><freejoint/><geom name="ball" size="0.3"/></body>
+  </worldbody></mujoco>"""
+
+
+def test_height_fields_are_those_of_mujoco(tmp_path):
+    """Guards heights from a file against MuJoCo's contact, and that they are written again."""
+    (tmp_path / "m.xml").write_text(HILLS)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    data = mujoco.MjData(model)
+    system = quietly(dl.load, tmp_path / "m.xml", contacts=True)
+    heights = np.asarray(system.shapes["ground"].heights)
+    np.testing.assert_allclose(heights.ravel(), 0.5 * model.hfield_data, rtol=1e-7)
+    for place in ([0.5, 0.3, 0.3], [-1.2, 0.1, 0.25], [1.5, -0.8, 0.2]):
+        data.qpos[:3] = place
+        mujoco.mj_forward(model, data)
+        q = system.neutral().at[4:].set(jnp.asarray(place))
+        found = dl.distance(system, q, "ground", "ball")
+        k = int(np.argmin(data.contact.dist))
+        np.testing.assert_allclose(found.distance[0], data.contact.dist[k], atol=1e-5)
+        np.testing.assert_allclose(found.normal[0], data.contact.frame[k, :3], atol=1e-4)
+    quietly(dl.save, system, tmp_path / "again.xml")
+    again = quietly(dl.load, tmp_path / "again.xml", contacts=True)
+    at = again.shapes["ground"].frame.position[2]
+    np.testing.assert_allclose(again.shapes["ground"].heights + at, heights - 0.1, atol=1e-7)
+    np.testing.assert_allclose(again.shapes["ground"].half_sizes, [2, 1])
+
+
 TABLES = """
 [system]
 file = "r.urdf"
@@ -182,6 +213,10 @@ type = "Plane"
 type = "Box"
 frame = {body = "arm", position = [0.2, 0.0, 0.1]}
 half_sizes = [0.01, 0.1, 0.05]
+[shapes.hills]
+type = "HeightField"
+half_sizes = [2.0, 1.0]
+heights = [[0.0, 0.1, 0.0], [0.0, 0.2, 0.1]]
 [[touching]]
 first = "floor"
 second = "*"

@@ -7,9 +7,11 @@ run under `jax.jit`, `jax.vmap` and derivatives of any mode, in either precision
 `planes.py`: a plane and any other shape.
 `spheres_and_capsules.py`: points and segments with a radius around them.
 `boxes.py`: boxes with spheres, capsules and boxes; `box_faces.py`: what two faces share.
-`cylinders.py`: cylinders with spheres and boxes.
+`cylinders.py`: cylinders and spheres.
+`heights.py`: a height field and balls.
 `support.py`: any other two bounded shapes; `cores.py`: how far they reach along a normal;
-`normals.py`: the normal along which two are separated most.
+`normals.py`: the normal along which two are separated most; `flat_faces.py`: the points of shapes
+that lie flat on each other.
 `table.py`: the function of two kinds of shapes.
 """
 

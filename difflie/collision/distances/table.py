@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ...spatial import Transform
-from . import boxes, cylinders, planes, spheres_and_capsules, support
+from . import boxes, cylinders, heights, planes, spheres_and_capsules, support
 from .witness import Witness, swapped
 
 ContactPoints = Callable[[Transform, Any, Transform, Any], Witness]
 
-KINDS = ("plane", "sphere", "capsule", "cylinder", "box", "ellipsoid", "hull")
+KINDS = ("plane", "heights", "sphere", "capsule", "cylinder", "box", "ellipsoid", "hull")
 
 PAIRS: dict[tuple[str, str], ContactPoints] = {
     ("plane", "sphere"): planes.sphere,
@@ -20,6 +20,10 @@ PAIRS: dict[tuple[str, str], ContactPoints] = {
     ("plane", "box"): planes.box,
     ("plane", "ellipsoid"): planes.ellipsoid,
     ("plane", "hull"): planes.hull,
+    ("heights", "sphere"): heights.sphere,
+    ("heights", "capsule"): heights.capsule,
+    ("heights", "box"): heights.box,
+    ("heights", "hull"): heights.hull,
     ("sphere", "sphere"): spheres_and_capsules.sphere_sphere,
     ("sphere", "capsule"): spheres_and_capsules.sphere_capsule,
     ("capsule", "capsule"): spheres_and_capsules.capsule_capsule,
@@ -49,8 +53,9 @@ def contact_points(kind_a: str, kind_b: str) -> ContactPoints:
     - "ellipsoid": radii `Vector`
     - "plane": none; solid below its frame's plane z = 0
     - "hull": vertices (n, 3) in its frame
+    - "heights": half_sizes (2,) and heights (rows, columns)
 
-    Raises ValueError for an unknown kind and for two planes.
+    Raises ValueError for an unknown kind, for two planes, and for what no height field touches.
     """
     for kind in (kind_a, kind_b):
         if kind not in KINDS:
@@ -58,6 +63,11 @@ def contact_points(kind_a: str, kind_b: str) -> ContactPoints:
     if kind_a == kind_b == "plane":
         raise ValueError(
             "two planes have no signed distance: leave out the pair, or make one of them a box"
+        )
+    if "heights" in (kind_a, kind_b) and not is_closed_form(kind_a, kind_b):
+        raise ValueError(
+            "height fields touch spheres, capsules, boxes and hulls: make the other shape one of "
+            "these, or leave out the pair"
         )
     if (kind_a, kind_b) in PAIRS:
         return PAIRS[kind_a, kind_b]

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Plane, Shape, Sphere
+from ...collision import (
+    Box,
+    Capsule,
+    ConvexHull,
+    Cylinder,
+    Ellipsoid,
+    HeightField,
+    Plane,
+    Shape,
+    Sphere,
+)
 from ...collision.hulls import fewer_corners
 from ...system.frame import Frame
 from ..robot_files import distinct, of_quaternion
@@ -48,7 +58,7 @@ def touching_geoms(model: Any, disabled: set[str]) -> NDArray[np.intp]:
 
 
 def unread_shapes(model: Any, disabled: set[str]) -> list[int]:
-    """The geoms that may touch others, and are no shape here: height fields and the like."""
+    """The geoms that may touch others, and are no shape here: signed distance fields, say."""
     return [int(g) for g in touching_geoms(model, disabled) if _corners(model, g) is None]
 
 
@@ -67,6 +77,8 @@ def _shapes(model: Any, bodies: Sequence[str], disabled: set[str]) -> Iterator[t
         turn = of_quaternion(model.geom_quat[g])
         frame = Frame(bodies[b - 1] if b else None, model.geom_pos[g], turn)
         shape = simple_shape(frame, model.geom_type[g], model.geom_size[g])
+        if _kind(model, g) == "hfield":
+            shape = HeightField(*_heights(model, g), frame=frame)
         yield names[g], ConvexHull(frame, fewer_corners(corners)) if shape is None else shape
 
 
@@ -97,7 +109,7 @@ def _kind(model: Any, g: int) -> str:
 def _corners(model: Any, g: int) -> NDArray | None:
     """The corners (n, 3) of a hull, as MuJoCo finds them; (0, 3) of another shape, None of none."""
     kind = _kind(model, g)
-    if kind not in ("mesh", "hfield", "sdf"):
+    if kind not in ("mesh", "sdf"):
         return np.zeros((0, 3))
     m = int(model.geom_dataid[g])
     if kind != "mesh" or m < 0 or model.mesh_graphadr[m] < 0:
@@ -106,3 +118,13 @@ def _corners(model: Any, g: int) -> NDArray | None:
     count = int(graph[0])
     corners = graph[2 + count : 2 + 2 * count] + model.mesh_vertadr[m]
     return np.array(model.mesh_vert[corners], float)
+
+
+def _heights(model: Any, g: int) -> tuple[NDArray, NDArray]:
+    """Half the sizes (2,) of a height field, and its heights (rows, columns), in m."""
+    m = int(model.geom_dataid[g])
+    x, y, top, _ = np.array(model.hfield_size[m])
+    rows, columns = int(model.hfield_nrow[m]), int(model.hfield_ncol[m])
+    start = int(model.hfield_adr[m])
+    heights = np.array(model.hfield_data[start : start + rows * columns], float)
+    return np.array([x, y]), top * heights.reshape(rows, columns)

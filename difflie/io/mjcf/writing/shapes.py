@@ -7,8 +7,9 @@ from xml.etree.ElementTree import SubElement
 
 import numpy as np
 
-from ....collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Plane, Sphere
+from ....collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HeightField, Plane, Sphere
 from ....forces import ShapeContact
+from ....groups import so3
 from .draft import Draft, numbers, put
 
 KINDS: dict[type, str] = {
@@ -19,7 +20,10 @@ KINDS: dict[type, str] = {
     Ellipsoid: "ellipsoid",
     Plane: "plane",
     ConvexHull: "mesh",
+    HeightField: "hfield",
 }
+# How thick a height field is, below its lowest point, in m.
+_BASE = 0.1
 
 
 def write_shapes(draft: Draft) -> None:
@@ -36,7 +40,12 @@ def write_shapes(draft: Draft) -> None:
             continue
         names[name] = draft.unique("geom", name)
         geom = SubElement(draft.bodies[shape.frame.body], "geom", name=names[name], mass="0")
-        put(geom, shape.frame.position, shape.frame.rotation)
+        position, turn = np.asarray(shape.frame.position), shape.frame.rotation
+        if isinstance(shape, HeightField):
+            # MuJoCo counts from the lowest point.
+            lowest = np.array([0, 0, np.min(shape.heights)])
+            position = position + np.asarray(so3.exp(turn)) @ lowest
+        put(geom, position, turn)
         geom.set("type", KINDS[type(shape)])
         if name not in idle:
             geom.set("contype", "0")
@@ -45,11 +54,27 @@ def write_shapes(draft: Draft) -> None:
             mesh = SubElement(draft.section("asset"), "mesh", name=names[name])
             mesh.set("vertex", numbers(shape.vertices))
             geom.set("mesh", names[name])
+        elif isinstance(shape, HeightField):
+            _write_heights(draft, shape, names[name])
+            geom.set("hfield", names[name])
         else:
             geom.set("size", numbers(size_of(shape)))
     for contact in draft.system.couplings:
         if isinstance(contact, ShapeContact):
             _write_pairs(draft, contact, names)
+
+
+def _write_heights(draft: Draft, shape: HeightField, name: str) -> None:
+    """Writes the surface of a height field; in files its rows begin at the greatest y."""
+    heights = np.asarray(shape.heights)
+    above = heights - heights.min()
+    top = above.max() or 1.0
+    rows, columns = heights.shape
+    field = SubElement(draft.section("asset"), "hfield", name=name)
+    field.set("nrow", str(rows))
+    field.set("ncol", str(columns))
+    field.set("elevation", numbers(above[::-1] / top))
+    field.set("size", numbers([*np.asarray(shape.half_sizes), top, _BASE]))
 
 
 def size_of(shape: Any) -> np.ndarray:
