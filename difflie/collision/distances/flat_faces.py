@@ -236,7 +236,7 @@ def flat_points(
     near = jnp.where(thin, 20 * wider, 1e-3 * size)
     more, valid = spanning(places, good, jnp.where(covered, start, 0), near)
     covered &= ~thin | valid[0]
-    several = ~(still[0].single | still[1].single)
+    several = ~jnp.stack([x.single for x in still]).any()
     covered, valid = covered & several, valid & several
     chosen = jnp.append(deepest, more)
     taken = [jax.tree.map(lambda x, k=k: row(x, k), found) for k in chosen]
