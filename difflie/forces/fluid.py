@@ -148,9 +148,10 @@ class EllipsoidInFluid(Coupling):
         r = self.size
         others = jnp.maximum(jnp.roll(r, -1), jnp.roll(r, -2))
         own, most = (8 / 15 * jnp.pi * a * b**4 for a, b in ((r, others), (middle, high)))
-        moments = self.angular * own + self.slender * (most - own)
+        # By the largest one, as squares of fifth powers of small sizes are 0 in single precision.
+        shares = self.angular * own / most + self.slender * (1 - own / most)
         d = 2 / 3 * jnp.sum(r)
-        quadratic = root(_times(moments, w).square())
+        quadratic = most * root(_times(shares, w).square())
         return jnp.pi * d**3 * self.viscosity + self.density * quadratic
 
     def _shadow(self, v: Vector) -> tuple[Vector, jax.Array, jax.Array]:
@@ -158,14 +159,18 @@ class EllipsoidInFluid(Coupling):
 
         Besides s A / (pi |n|), with the cosine s between n and v, 0 at rest.
         """
-        square = v.square()
-        moves = square > 0
-        u = jax.tree.map(lambda a: jnp.where(moves, a, 1.0), v)
+        # By the largest entries, as fourth powers of small ones are 0 in single precision. The
+        # length of v changes nothing, so its derivative is none.
+        pace = jax.lax.stop_gradient(jnp.max(jnp.abs(v.to_array())))
+        moves = pace > jnp.finfo(pace.dtype).tiny
+        u = jax.tree.map(lambda a: jnp.where(moves, a / jnp.where(moves, pace, 1), 1.0), v)
         x, y, z = self.size
-        normal = _times(jnp.stack((y * z, z * x, x * y)) ** 2, u)
+        areas = jnp.stack((y * z, z * x, x * y))
+        largest = jnp.max(areas)
+        normal = _times((areas / largest) ** 2, u)
         along, own = normal.dot(u), normal.square()
-        across = jnp.sqrt(along / own) / root(u.square())
-        return normal, jnp.pi * jnp.sqrt(own / along), jnp.where(moves, across, 0)
+        across = largest * jnp.sqrt(along / own) / root(u.square())
+        return normal, jnp.pi * largest * jnp.sqrt(own / along), jnp.where(moves, across, 0)
 
 
 def _times(diagonal: jax.Array, v: Vector) -> Vector:

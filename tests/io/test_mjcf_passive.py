@@ -149,6 +149,21 @@ def test_derivatives_of_fluid_on_an_ellipsoid(tmp_path):
     assert np.all(np.isfinite(slope(jnp.zeros(6))))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [(0.1, 0.2, 0.15), (1e-3, 2e-3, 5e-3), (1.0, 1.0, 1e-3)])
+def test_slow_and_small_ellipsoids(dtype, size):
+    """Forces and derivatives are finite down to no velocity, in single precision as well."""
+    ball = dl.chain([dl.Body(name="b", joint=dl.Free(), mass=1.0, inertia=np.eye(3))])
+    part = dl.EllipsoidInFluid([("b", (0.0, 0, 0))], size, density=1e3, viscosity=0.2)
+    system = dl.attach(ball, part).astype(dtype)
+    q = system.neutral()
+    force = jax.jit(jax.vmap(lambda v: dl.passive_force(system, q, v)))
+    slope = jax.jit(jax.vmap(jax.jacrev(lambda v: dl.passive_force(system, q, v))))
+    pace = jnp.asarray([[0], [1e-40], [1e-24], [1e-18], [1e-14], [1e-9], [1e-4], [1]], dtype)
+    v = pace * jnp.asarray([0.1, 0.2, 0.3, 0.3, -0.2, 0.5], dtype)
+    assert np.all(np.isfinite(force(v))) and np.all(np.isfinite(slope(v)))
+
+
 POLYNOMIALS = f"""<mujoco><compiler angle="radian"/>
 <option><flag contact="disable" limit="disable"/></option><worldbody>
 <body name="a"><joint name="h" axis="0 1 0" stiffness="3 2 1" damping=".1 .2 .3" springref=".2"/>
