@@ -58,8 +58,8 @@ class EffortLimit(AtJoint, JointCoupling):
     def bounds(self, t: Topology, joints: Joints) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The least and the largest effort () in N m or N."""
         k = self.dof(t)
-        least, most = joints.min_effort[k], joints.max_effort[k]
-        return jnp.where(jnp.isinf(least), -most, least), most
+        least, most = joints.effort_limits
+        return least[k], most[k]
 
 
 class SharedLimit(JointCoupling):
@@ -78,10 +78,18 @@ class SharedLimit(JointCoupling):
     )
 
     def problems(self) -> list[str]:
-        wanted = (len(self.actuators), 2)
+        names, wanted = self.actuators, (len(self.actuators), 2)
+        if not names or len(set(names)) < len(names):
+            return [f"actuators is {names}; name one or more, each once"]
         if self.each is not None and jnp.shape(self.each) != wanted:
             return [f"each has shape {jnp.shape(self.each)}, needed is {wanted}"]
-        return super().problems()
+        ranges = {"force_range": self.force_range, "each": self.each}
+        known = {k: np.asarray(x) for k, x in ranges.items() if not isinstance(x, Tracer | None)}
+        return super().problems() or [
+            f"{name} is {ends.tolist()}; the least force comes first"
+            for name, ends in known.items()
+            if np.any(ends[..., 0] > ends[..., 1])
+        ]
 
     def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
         names = system.actuator_names

@@ -17,6 +17,7 @@ from ..dynamics.discrete_inverse_dynamics import momenta
 from ..dynamics.forward import mass_inverse_times, mass_times
 from ..dynamics.rnea import rnea
 from ..forces.actuators.acting import generalised, joint_force_of
+from ..forces.effort_limits import limited
 from ..forces.passive import joint_force
 from ..forces.points import coupling_force
 from ..groups import FlatProduct
@@ -109,7 +110,9 @@ class TreeMechanics(DiscreteMechanics):
 def _at_joints(tree: Tree, q: jax.Array, w: jax.Array, torques: jax.Array | None) -> jax.Array:
     """The forces (nv,) at joints, with delivered torques (nu,)."""
     tau = joint_force(tree, q, w)
-    return tau if torques is None else tau + joint_force_of(tree.system, torques)
+    if torques is None:
+        return tau
+    return tau + limited(tree.system, joint_force_of(tree.system, torques))
 
 
 class ConstrainedMotion(eqx.Module):

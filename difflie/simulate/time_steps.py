@@ -20,6 +20,7 @@ from ..forces.actuators.acting import (
     torques,
 )
 from ..forces.compliance import Compliance
+from ..forces.effort_limits import limited
 from ..forces.passive import passive
 from ..formulations import Formulation, Inputs, constant
 from ..integrators.method import chosen
@@ -182,7 +183,7 @@ class TimeSteps(NamedTuple):
         k = k + 1
         q, v = formulation.read(after)
         happened = come(self.events, k.astype(t.dtype) * self.dt, q, v) if self.events else None
-        effort = None if torques is None else joint_force_of(system, torques)
+        effort = None if torques is None else limited(system, joint_force_of(system, torques))
         watch = watch.after(tree, k, q, v, effort, solved, happened)
         going = watch.going(k)
         if memories is not None and acting.start is not None:

@@ -34,8 +34,9 @@ def outputs(
     laws: dict[int, Any] = {}
     for i, actuator in enumerate(actuators):
         kind: Any = i
-        # A law of one's own may read more of its actuator, and is not vectorised.
-        if is_own(actuator.torque):
+        # An actuator of one's own may read more of itself in what it overrides, and may be made
+        # from other fields, so it is not vectorised.
+        if is_own(type(actuator)):
             law = replace(actuator, **_ELSEWHERE)  # pyright: ignore[reportArgumentType]
             shapes = [np.shape(leaf) for leaf in jax.tree.leaves((law, given[i]))]
             kind, laws[i] = (jax.tree.structure((law, given[i])), *shapes), law
