@@ -349,6 +349,18 @@ SUMS = """<tendon><fixed name="t" actuatorfrcrange="-.3 .2"><joint joint="h" coe
 <motor site="s3" gear="0 .1 .2 .3 .4 .1"/></actuator>"""
 
 
+def test_commands_that_are_not_clipped(tmp_path):
+    """Without clampctrl the ranges of commands limit neither an actuator nor a joint's effort."""
+    drive = '<motor joint="h2" ctrlrange="-.1 .1"/>'
+    text = TREE.replace('name="h2"', 'name="h2" actuatorfrcrange="-.5 .5"')
+    text = text.replace("<flag ", '<flag clampctrl="disable" ', 1)
+    system, model, _ = read(tmp_path, text.format(f"<actuator>{2 * drive}</actuator>"))
+    check(system, model)
+    dof = system.topology.dof_start[system.topology.joints.index("h2")]
+    low, high = (ends[dof] for ends in system.joints.effort_limits)
+    assert (low, high) == (-0.5, 0.5)
+
+
 OWN = SUMS.replace('<motor tendon="t"', '<motor tendon="t" forcerange="-.1 .05"')
 
 
@@ -472,6 +484,21 @@ def test_delays(tmp_path):
             data.ctrl[:] = command
             mujoco.mj_step(each, data)
         np.testing.assert_allclose(ordering.q(run.q[-1]), data.qpos, atol=1e-9)
+
+
+@needs_mujoco_4
+def test_delays_are_as_many_steps_as_the_file_has(tmp_path):
+    """Beside an early activation, whose step is that of the saved file, a delay has room."""
+    early = '<general joint="sl" dyntype="filter" dynprm=".3" actearly="true"/></actuator>'
+    text = LATE.replace(' nsample="4"', "").replace("</actuator>", early)
+    text = TREE.replace("<option>", '<option timestep=".0001">').format(
+        text.replace('delay=".006"', 'delay=".006" nsample="60"')
+    )
+    system, model, _ = read(tmp_path, text)
+    drives = [dataclasses.replace(system.actuators[0], most_steps=1), *system.actuators[1:]]
+    dl.save(dataclasses.replace(system, actuators=tuple(drives)), tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    assert again.opt.timestep == model.opt.timestep and again.actuator_history[0, 0] >= 60
 
 
 def test_switched_off(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie.io.mjcf.softness import _reference
 
 HANGING = """<mujoco><option timestep=".001"/><worldbody>
 <body><joint name="s" type="slide" axis="0 0 1" range="-.1 1" {}/>
@@ -58,6 +59,25 @@ def test_limits_carry_weights_where_mujoco_does(tmp_path, soft):
         dl.save(system, tmp_path / "again.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
     np.testing.assert_allclose(again.tendon_range, model.tendon_range, atol=1e-12)
+
+
+@pytest.mark.parametrize("flag", ["enable", "disable"])
+@pytest.mark.parametrize("soft", [".02 0", ".0005 1", ".05 .7", "-900 -30", "0 0"])
+def test_references_of_soft_constraints(tmp_path, soft, flag):
+    """k and b are MuJoCo's: of mixed and of short references, with and without `refsafe`."""
+    text = HANGING.format(f'solreflimit="{soft}"')
+    text = text.replace("<option ", f'<option><flag refsafe="{flag}"/></option><option ')
+    system, model, _ = loaded(tmp_path, text, limits=True)
+    data = mujoco.MjData(model)
+    data.qpos[0] = -0.2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mujoco.mj_forward(model, data)
+    expected = data.efc_KBIP[0, :2]
+    found = _reference(model, model.jnt_solref[0], model.jnt_solimp[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    force = dl.passive_force(system, jnp.array([-0.2, 0, 0]), jnp.zeros(3))
+    assert np.all(np.isfinite(force)) and (force[0] > 0) == (expected[0] > 0)
 
 
 def test_limits_are_read_on_request(tmp_path):

@@ -61,7 +61,7 @@ def file_actuators(
     for a, name in enumerate(actuator_names(model)):
         if a not in left:
             place = _place(model, a, names, system)
-            yield _law(model, a, disabled, place | {"name": name})
+            yield _law(model, a, place | {"name": name})
 
 
 def unread_actuators(
@@ -73,7 +73,7 @@ def unread_actuators(
         yield what, "actuator", which
         read -= set(which)
     several = [a for a in read if _total_limit(model, a) is None and not _is_summed(model, a)]
-    what = "limits of the sum of actuators with gravity compensation"
+    what = "limits of the sum of actuators with gravity compensation, or that exclude 0"
     yield what, "actuator", several
     weights = rotors(model)["armature"]
     heavy = [a for a in read if weights[a] and model.actuator_trntype[a] not in ON_JOINTS]
@@ -198,9 +198,9 @@ def _site(model: Any, site: int, names: Names) -> Frame:
     return Frame(names.bodies[body - 1] if body else None, model.site_pos[site].copy(), rotation)
 
 
-def _law(model: Any, a: int, disabled: set[str], place: dict[str, Any]) -> Actuator:
+def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
     """The actuator: of the class that says the same with the fewest numbers."""
-    commands = _command_range(model, a, disabled)
+    commands = _command_range(model, a)
     forces = _force_range(model, a)
     ranges = {"command_range": commands, "force_range": forces}
     dynamics, parameters = model.actuator_dyntype[a], model.actuator_dynprm[a]
@@ -215,7 +215,8 @@ def _law(model: Any, a: int, disabled: set[str], place: dict[str, Any]) -> Actua
         lag = max(float(parameters[0]), _LEAST) if dynamics != _INTEGRATOR else None
         return ActivatedActuator(gain=gain, bias=bias, time_constant=lag, **own, **ranges, **place)
     if delay := _delay(model, a):
-        place |= {"delay": delay, "most_steps": max(int(model.actuator_history[a, 0]), _STEPS)}
+        steps = max(int(model.actuator_history[a, 0]), _STEPS)
+        place = place | {"delay": delay, "most_steps": steps}
     simple = not np.any(gain[1:]) and gain[0] >= 0 and bias[0] == 0
     if simple and gain[0] == 1 and not np.any(bias):
         found = [r for r in (commands, forces) if r is not None]
@@ -304,11 +305,10 @@ def _muscle(model: Any, a: int, fields: dict[str, Any]) -> Muscle:
     )
 
 
-def _command_range(model: Any, a: int, disabled: set[str]) -> NDArray | None:
+def _command_range(model: Any, a: int) -> NDArray | None:
     control = _controls(model, a).start
-    if "clampctrl" in disabled or not model.actuator_ctrllimited[control]:
-        return None
-    return model.actuator_ctrlrange[control].copy()
+    limited = model.actuator_ctrllimited[control]
+    return model.actuator_ctrlrange[control].copy() if limited else None
 
 
 def _force_range(model: Any, a: int) -> NDArray | None:

@@ -19,6 +19,7 @@ _OFF = {
     "damper": (*_DAMPING, "actuator_damping", "actuator_dampingpoly"),
     "passive": (*_SPRINGS, *_DAMPING, *_MEDIUM),
     "frictionloss": _FRICTION,
+    "clampctrl": ("actuator_ctrllimited",),
     "contact": _CONTACTS,
     "constraint": (*_FRICTION, *_CONTACTS),
 }
@@ -29,6 +30,11 @@ def disabled_flags(mujoco: Any, model: Any) -> set[str]:
     flags = mujoco.mjtDisableBit.__members__.items()
     off = [n for n, flag in flags if n[:7] == "mjDSBL_" and model.opt.disableflags & int(flag)]
     return {name.removeprefix("mjDSBL_").lower() for name in off}
+
+
+def limits_act(disabled: set[str]) -> bool:
+    """Whether the limits of joints and tendons act with these flags off."""
+    return not disabled & {"limit", "constraint"}
 
 
 def switch_off(model: Any, disabled: set[str]) -> None:

@@ -12,22 +12,19 @@ import numpy as np
 
 from ...forces import JointStop
 from ...system import Prismatic, Revolute, System
+from .flags import limits_act
 from .joints import TYPES
 from .softness import soft_numbers
 
-_OFF = {"limit", "constraint"}
 
-
-def joint_stops(
-    model: Any, joints: Sequence[str], system: System, disabled: set[str]
-) -> Iterator[JointStop]:
-    """The stops of hinges and slides; joints: their names; disabled: the flags that are off."""
+def joint_stops(model: Any, joints: Sequence[str], system: System) -> Iterator[JointStop]:
+    """The stops of hinges and slides; joints: their names."""
     for j, name in enumerate(joints):
         scalar = TYPES[model.jnt_type[j]] in (Prismatic, Revolute)
-        if scalar and model.jnt_limited[j] and name in system.joint_names and not disabled & _OFF:
+        if scalar and model.jnt_limited[j] and name in system.joint_names:
             weight = float(model.dof_invweight0[model.jnt_dofadr[j]])
-            law = soft_numbers(model, model.jnt_solref[j], model.jnt_solimp[j], weight)
-            stiffness, dissipation = law
+            soft = model.jnt_solref[j], model.jnt_solimp[j]
+            stiffness, dissipation = soft_numbers(model, *soft, weight)
             yield JointStop(stiffness, (name,), dissipation=dissipation)
 
 
@@ -38,5 +35,5 @@ def unread_limits(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, li
         ("tendon", model.tendon_limited, "margins of limits of tendons"),
     ):
         margins = getattr(model, f"{kind}_margin")
-        at = [] if disabled & _OFF else np.flatnonzero((limited != 0) & (margins != 0)).tolist()
-        yield what, kind, at
+        at = np.flatnonzero((limited != 0) & (margins != 0)).tolist()
+        yield what, kind, at if limits_act(disabled) else []

@@ -31,7 +31,7 @@ from .actuators import Names, effort_limits, file_actuators, unread_actuators
 from .check import Acting, check_mjcf, unused, without_missing
 from .contacts import geom_contacts
 from .equalities import equality_constraints
-from .flags import disabled_flags, switch_off
+from .flags import disabled_flags, limits_act, switch_off
 from .joints import free_friction, joint_forces, lasting_efforts, read_joint, unused_drives
 from .keys import key_states, unread_activations
 from .limits import joint_stops
@@ -143,11 +143,11 @@ def _machine(file: _File, base: str | None, gravity: ArrayLike | None) -> System
         moved = {body.joint.name for body in bodies}
         higher = [f for f in joint_forces(model, names.joints) if f.joint in moved]
         passive = passive_couplings(model, names.bodies, bodies, names.joints, vector)
-        stops = file.acting.limits and not file.disabled & {"limit", "constraint"}
+        stops = file.acting.limits and limits_act(file.disabled)
         along = tendon_couplings(model, *names, stops)
         system = attach(system, *passive, *along, *rubbing, *higher)
         if stops:
-            system = attach(system, *joint_stops(model, names.joints, system, file.disabled))
+            system = attach(system, *joint_stops(model, names.joints, system))
         system = constrain(system, *equality_constraints(model, *names, file.disabled))
         if file.actuators:
             system = attach(system, *file_actuators(model, names, system, file.disabled))

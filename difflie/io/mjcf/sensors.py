@@ -17,7 +17,7 @@ from ...system import System
 from ...system.frame import Frame, FrameLike
 from ...system.validation import format_value
 from ..robot_files import distinct, of_quaternion
-from .flags import disabled_flags
+from .flags import disabled_flags, limits_act
 from .joints import ON_JOINTS, TENDON
 from .names import actuator_names, body_names, element_name, joint_names, site_names
 from .shapes import geom_names, simple_shape
@@ -254,7 +254,7 @@ class _Reader:
     def _overrun(self, kind: str, joint: int) -> _Read | None:
         """How far a hinge or slide is beyond its limits; None where MuJoCo has none there."""
         model, name = self.model, self.joints[joint]
-        off = self.off & {"limit", "constraint"} or model.jnt_margin[joint]
+        off = not limits_act(self.off) or model.jnt_margin[joint]
         scalar = model.jnt_type[joint] in _SCALARS and model.jnt_limited[joint]
         if off or not scalar or name not in self.system.joint_names:
             return None

@@ -8,12 +8,14 @@ b d m / (1 - d), at most critical, is a dissipation that has it under this load.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 
 _GRAVITY = 9.81
-_LEAST = 1e-15
+_LEAST = 1e-15  # MuJoCo's mjMINVAL
+_DEFAULT = 0.02, 1.0  # MuJoCo's solref
 
 
 def soft_numbers(
@@ -24,6 +26,8 @@ def soft_numbers(
     weight: its inverse inertia in 1/kg or 1/(kg m^2).
     """
     k, c = _reference(model, solref, solimp)
+    if k == 0:
+        return 0.0, 0.0
     start = _impedance(solimp, 0.0)
     low, high = 0.0, _GRAVITY * (1 - start) / (k * start * start)
     for _ in range(200):  # for the depth to which m g presses it; what it carries grows with that
@@ -40,9 +44,13 @@ def _reference(model: Any, solref: np.ndarray, solimp: np.ndarray) -> tuple[floa
     """MuJoCo's k in 1/s^2 and b in 1/s of a soft constraint."""
     most = float(np.clip(solimp[1], 1e-4, 0.9999))
     first, second = map(float, solref)
+    if (first > 0) != (second > 0):
+        first, second = _DEFAULT  # as MuJoCo does, with a warning
     if first > 0:
-        time = max(first, 2 * model.opt.timestep)
-        return 1 / (most * time * second) ** 2, 2 / (most * time)
+        safe = importlib.import_module("mujoco").mjtDisableBit.mjDSBL_REFSAFE
+        shortest = 0.0 if model.opt.disableflags & int(safe) else 2 * float(model.opt.timestep)
+        time = max(first, shortest)
+        return 1 / max((most * time * second) ** 2, _LEAST), 2 / max(most * time, _LEAST)
     return -first / most**2, -second / most
 
 

@@ -89,6 +89,10 @@ def write_actuators(draft: Draft) -> None:
             draft.faults.append(f"the lead of {actuator}, which is not that of other actuators")
         elif lead is not None:
             draft.option.set("timestep", numbers(lead))
+    timestep = float(draft.option.get("timestep", _TIMESTEP))
+    for row in draft.root.findall("actuator/general[@delay]"):
+        steps = math.ceil(float(row.attrib["delay"]) / timestep)
+        row.set("nsample", str(max(int(row.attrib["nsample"]), steps)))
     for part in draft.system.couplings:
         if isinstance(part, SharedLimit) and not _write_shared(draft, part):
             draft.faults.append(f"the coupling {part}")
@@ -224,7 +228,7 @@ def _law(actuator: Any) -> dict[str, Any] | None:
 
 
 def _delay(actuator: Any) -> dict[str, Any]:
-    """The attributes of a delay; none without one. MuJoCo's takes whole steps, at least one."""
+    """The attributes of a delay; none without one."""
     if not isinstance(actuator, Delayed) or actuator.delay is None or not float(actuator.delay):
         return {}
     steps = max(actuator.most_steps, math.ceil(float(actuator.delay) / _TIMESTEP))
