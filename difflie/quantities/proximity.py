@@ -26,14 +26,16 @@ from ..system.validation import ModelError, format_value, nearest
 from .frames import placed
 from .quantity import Labels, Quantity, xyz
 
+_ZONES = Sphere, Capsule, Cylinder, Box, Ellipsoid
+
 
 class Touch(Quantity):
     """The sum () in N of the normal forces of contacts of shapes on a body, within a zone.
 
     zone: a `Sphere`, `Capsule`, `Cylinder`, `Box` or `Ellipsoid` in a frame of the body. A contact
     counts where the ray from its point along the normal, away from the body, meets the zone; points
-    in the zone do. It is MuJoCo's `touch`. Raises `ModelError` where no shapes are in contact, and
-    for another zone.
+    in the zone do. It is MuJoCo's `touch`. Raises `ModelError` for another zone, and where no
+    shapes are in contact.
 
     >>> slide = dl.Prismatic(axis=(0, 0, 1))
     >>> ball = dl.chain([dl.Body(name="ball", joint=slide, mass=2.0, position=(0, 0, 0.098))])
@@ -44,6 +46,13 @@ class Touch(Quantity):
     """
 
     zone: Shape
+
+    def __check_init__(self) -> None:
+        if not isinstance(self.zone, _ZONES):
+            raise ModelError(
+                f"the zone of a touch sensor is a {type(self.zone).__name__}; take a Sphere, "
+                "Capsule, Cylinder, Box or Ellipsoid"
+            )
 
     @property
     def name(self) -> str:
@@ -95,19 +104,15 @@ def meets(zone: Shape, start: Vector, way: Vector) -> Bool[Array, "*n"]:
         return _forward(
             _slab(start.x, way.x, x), _slab(start.y, way.y, y), _slab(start.z, way.z, z)
         )
-    if isinstance(zone, Cylinder | Capsule):
-        at, along = (Vector(p.x, p.y, jnp.zeros_like(p.z)) for p in (start, way))
-        barrel = _ball(at, along, zone.radius), _slab(start.z, way.z, zone.half_length)
-        met = _forward(*barrel)
-        if isinstance(zone, Capsule):
-            for end in (zone.half_length, -zone.half_length):
-                moved = Vector(start.x, start.y, start.z - end)
-                met = met | _forward(_ball(moved, way, zone.radius))
-        return met
-    raise ModelError(
-        f"the zone of a touch sensor is a {type(zone).__name__}; take a Sphere, Capsule, Cylinder, "
-        "Box or Ellipsoid"
-    )
+    assert isinstance(zone, Cylinder | Capsule)
+    at, along = (Vector(p.x, p.y, jnp.zeros_like(p.z)) for p in (start, way))
+    barrel = _ball(at, along, zone.radius), _slab(start.z, way.z, zone.half_length)
+    met = _forward(*barrel)
+    if isinstance(zone, Capsule):
+        for end in (zone.half_length, -zone.half_length):
+            moved = Vector(start.x, start.y, start.z - end)
+            met = met | _forward(_ball(moved, way, zone.radius))
+    return met
 
 
 Span = tuple[jax.Array, jax.Array]
@@ -160,8 +165,8 @@ class ShapeGap(Quantity):
     vector from the nearest point of the first group to that of the second; "points", (6,) in m,
     these two points; in world coordinates, both 0 where nothing is seen. Of overlapping shapes the
     points are the deepest, and the distance is negative. They are MuJoCo's `distance`, `normal` and
-    `fromto`. Raises `ModelError` for an unknown shape, with the nearest name, and for an unknown
-    reading.
+    `fromto`. Raises `ModelError` for an unknown shape, with the nearest name, for no shape, and for
+    an unknown reading.
     """
 
     first: tuple[str, ...] = eqx.field(static=True, converter=_names)
@@ -174,6 +179,8 @@ class ShapeGap(Quantity):
             raise ModelError(
                 f"the reading is {format_value(self.reading)}; it is distance, normal or points"
             )
+        if not (self.first and self.second):
+            raise ModelError("a group of shapes is empty; name one or more in first and in second")
 
     @property
     def name(self) -> str:

@@ -74,6 +74,10 @@ def test_distances_say_what_is_missing():
         dq.ShapeGap("bal", "ground", 1.0)(ball, jnp.zeros(1), jnp.zeros(1), None, 0.0)
     with pytest.raises(dl.ModelError, match="the reading is 'n'; it is distance, normal or points"):
         dq.ShapeGap("ball", "ground", 1.0, "n")
+    with pytest.raises(dl.ModelError, match="a group of shapes is empty"):
+        dq.ShapeGap((), "ball", 1.0)
+    with pytest.raises(dl.ModelError, match="the zone of a touch sensor is a Plane"):
+        dq.Touch(dl.Plane())
     with pytest.raises(dl.ModelError, match="no shapes are in contact"):
         dq.Touch(dl.Sphere("ball", 0.1))(ball, jnp.zeros(1), jnp.zeros(1), None, 0.0)
 
