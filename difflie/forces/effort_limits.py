@@ -94,7 +94,7 @@ class SharedLimit(JointCoupling):
     def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
         names = system.actuator_names
         return [
-            f"no actuator is named {format_value(name)}{nearest(str(name), names)}"
+            f"no actuator is named {format_value(name)}{nearest(str(name), names)}; attach it first"
             for name in self.actuators
             if name not in names
         ]

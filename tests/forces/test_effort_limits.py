@@ -20,7 +20,7 @@ PAIR = dl.attach(CART, *(dl.Drive("cart", name=name) for name in "ab"))
         (("a",), {"force_range": (1.0, -1.0)}, "force_range is .*; the least force comes first"),
         (("a",), {"each": [[1.0, -1.0]]}, "each is .*; the least force comes first"),
         (("a",), {"each": [1.0, -1.0]}, "each has shape"),
-        (("c",), {}, "no actuator is named 'c'"),
+        (("c",), {}, "no actuator is named 'c'.*; attach it first"),
     ],
 )
 def test_invalid_shared_limits_are_refused(names, limits, said):

@@ -59,6 +59,9 @@ def test_limits_carry_weights_where_mujoco_does(tmp_path, soft):
         dl.save(system, tmp_path / "again.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
     np.testing.assert_allclose(again.tendon_range, model.tendon_range, atol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the original has the same stops
+        dl.save(system, tmp_path / "kept.xml", original=tmp_path / "m.xml")
 
 
 @pytest.mark.parametrize("flag", ["enable", "disable"])

@@ -290,7 +290,8 @@ def test_a_world_may_have_a_ground(load):
     moving = f'<model name="m">{link("a")}</model>'
     both = '<sdf version="1.9"><world name="w">\n{}\n{}</world></sdf>'
     system = load(both.format(ground, moving), strict=True)
-    assert system.body_names == ("a",) and "static model (1, first line 2)" in load.said
+    assert system.body_names == ("a",)
+    assert "static model, but for its shapes (1, first line 2)" in load.said
     with pytest.raises(dl.ModelError, match="the model is static"):
         load(both.format(ground, ""))
 

@@ -45,12 +45,13 @@ _USUAL = {
     "link": {"kinematic": False, "enable_wind": False, "self_collide": False},
     "model": {"self_collide": False, "enable_wind": False},
 }
+_STATIC = "static model, but for its shapes"
 # What no motion depends on: shapes, which say nothing on contacts, drawings, sensors, settings.
 _STILL = (
     *("link/visual", "link/collision", "link/light", "link/sensor", "link/must_be_base_link"),
     *("link/audio_source", "link/audio_sink", "link/battery", "link/particle_emitter"),
     *("link/projector", "joint/sensor", "allow_auto_disable", "light", "scene", "gui", "physics"),
-    *("audio", "spherical_coordinates", "magnetic_field", "material", "static model"),
+    *("audio", "spherical_coordinates", "magnetic_field", "material", _STATIC),
 )
 
 
@@ -103,7 +104,7 @@ def read_sdf(
     system = attach(system, *_held(found, bodies, np.asarray(vector, float)))
     system, lost_shapes = _with_shapes(system, found, still, files, contacts)
     for model in still:
-        notes["static model"].append(model.source.line)
+        notes[_STATIC].append(model.source.line)
         model.source.waive()
         model.element.waive()
     remarks, unread, moving, faults = [], [], [], []

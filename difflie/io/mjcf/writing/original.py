@@ -23,6 +23,7 @@ from ..reader import read_mjcf
 from .actuators import law_attributes
 from .bodies import inertial
 from .draft import matrix, numbers, put
+from .passive import has_stops
 
 _MOST = 4
 # The attributes of a joint for its numbers without unit of angle.
@@ -113,10 +114,11 @@ def _read(path: Path, original: Path, system: System, bodies: list[Body]) -> Sys
         warnings.simplefilter("ignore")  # reading the original file has said all this
         actuators = bool(system.actuators)
         contacts = any(isinstance(part, ShapeContact) for part in system.couplings)
+        given = {"actuators": actuators, "contacts": contacts, "limits": has_stops(system)}
         try:
-            found = read_mjcf(path, actuators=actuators, contacts=contacts)
+            found = read_mjcf(path, **given)
             if found.joint_names != system.joint_names:
-                found = read_mjcf(path, base=base, actuators=actuators, contacts=contacts)
+                found = read_mjcf(path, base=base, **given)
         except ModelError as error:
             raise ModelError(f"{original}: {str(error).removeprefix(f'{path}: ')}") from None
     return found.astype(system.dtype)

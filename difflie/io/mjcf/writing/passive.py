@@ -28,7 +28,7 @@ from ....forces import (
     Tendon,
 )
 from ....forces.tendons import TendonLaw
-from ....system import Body, Free, Spherical
+from ....system import Body, Free, Spherical, System
 from .bodies import rubbing_of, spring_of, turning
 from .draft import Draft, matrix, numbers, put
 from .tendons import excess, write_fixed, write_path, write_spatial
@@ -56,6 +56,15 @@ def write_couplings(draft: Draft, bodies: list[Body]) -> None:
     for part in parts:
         if id(part) not in done and not _write(draft, part, bodies):
             draft.faults.append(f"the coupling {part}")
+
+
+def has_stops(system: System) -> bool:
+    """Whether limits of joints or tendons of a system are stops."""
+    return any(
+        isinstance(part, JointStop)
+        or (isinstance(part, TendonLaw) and part.length_range is not None)
+        for part in system.couplings
+    )
 
 
 def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from ....forces import JointStop, ShapeContact
+from ....forces import ShapeContact
 from ....system import Body, Fixed, ModelError, System
 from ....system.builders import bodies_of
 from ....system.shown import some
@@ -23,7 +23,7 @@ from .constraints import write_equalities
 from .draft import Draft
 from .keys import write_keys
 from .original import with_numbers
-from .passive import write_couplings
+from .passive import has_stops, write_couplings
 from .sensors import write_sensors
 from .shapes import write_shapes
 
@@ -117,9 +117,7 @@ def _remarks(
         )
     if any(isinstance(part, ShapeContact) for part in system.couplings):
         yield "contacts have MuJoCo's stiffness and damping in other programs"
-    stops = (isinstance(p, JointStop) for p in system.couplings)
-    along = (getattr(part, "length_range", None) is not None for part in system.couplings)
-    if any(stops) or any(along):
+    if has_stops(system):
         yield "stops at limits have MuJoCo's stiffness and damping in other programs"
     fixed = [
         body.joint.name
