@@ -457,10 +457,14 @@ LATE = """<actuator><motor joint="h2" delay=".006" nsample="4" ctrlrange="-1 1"/
 <general joint="sl" delay=".01" nsample="5" biastype="affine" biasprm="0 -1 -.3"/></actuator>"""
 
 
+UNEVEN = LATE.replace('".006"', '".0051"').replace('nsample="5"', 'nsample="2"')
+
+
 @needs_mujoco_4
-def test_delays(tmp_path):
-    """Commands act later, as MuJoCo's do, in steps of the file; also in the saved file."""
-    system, model, said = read(tmp_path, TREE.format(LATE))
+@pytest.mark.parametrize("late", [LATE, UNEVEN])
+def test_delays(tmp_path, late):
+    """Commands act later, as MuJoCo's do, in whole steps of the file; also in the saved file."""
+    system, model, said = read(tmp_path, TREE.format(late))
     assert "delay" not in said
     commands = np.random.default_rng(0).normal(size=(40, 3))
     commands[0] = 0  # MuJoCo's histories begin with zeros, ours with the first command

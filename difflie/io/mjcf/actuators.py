@@ -136,8 +136,16 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
 
 
 def _delay(model: Any, a: int) -> float:
-    """The delay of an actuator in s; 0 before MuJoCo 4."""
-    return float(getattr(model, "actuator_delay", np.zeros(_count(model)))[a])
+    """The delay of an actuator in s; 0 before MuJoCo 4.
+
+    MuJoCo rounds it up to whole steps of the file, of which it keeps as many as it has samples.
+    """
+    delay = float(getattr(model, "actuator_delay", np.zeros(_count(model)))[a])
+    if not delay:
+        return 0.0
+    h = float(model.opt.timestep)
+    steps = np.ceil(delay / h * (1 - 1e-9))
+    return float(min(steps, model.actuator_history[a, 0]) * h)
 
 
 def _same_muscle(model: Any, a: int) -> bool:

@@ -114,7 +114,11 @@ def _read(path: Path, original: Path, system: System, bodies: list[Body]) -> Sys
         warnings.simplefilter("ignore")  # reading the original file has said all this
         actuators = bool(system.actuators)
         contacts = any(isinstance(part, ShapeContact) for part in system.couplings)
-        given = {"actuators": actuators, "contacts": contacts, "limits": has_stops(system)}
+        given: dict[str, Any] = {
+            "actuators": actuators,
+            "contacts": contacts,
+            "limits": has_stops(system),
+        }
         try:
             found = read_mjcf(path, **given)
             if found.joint_names != system.joint_names:
