@@ -80,13 +80,6 @@ def unread_actuators(
     yield "armature of actuators of tendons", "actuator", heavy
 
 
-def driven_sites(model: Any) -> list[int]:
-    """The sites at which actuators act, or to which they refer."""
-    on = np.isin(model.actuator_trntype, (_SITE, _SLIDER_CRANK))
-    sites = model.actuator_trnid[on].ravel()
-    return sites[sites >= 0].tolist()
-
-
 def _count(model: Any) -> int:
     return len(model.actuator_trntype)
 

@@ -118,12 +118,6 @@ def unused_tendons(model: Any, stops: bool) -> Iterator[tuple[str, str, list[int
         yield what, "tendon", [t for t in range(model.ntendon) if np.any(values[t])]
 
 
-def along_sites(model: Any) -> list[int]:
-    """The sites that tendons are led through, or along the side of."""
-    sides = model.wrap_prm[model.wrap_type > _SITE]
-    return [*model.wrap_objid[model.wrap_type == _SITE], *map(round, sides[sides >= 0])]
-
-
 def lost(model: Any, tendon: int) -> bool:
     """Whether a tendon passes around a geom whose shape is missing."""
     parts = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
