@@ -24,12 +24,12 @@ CHECKED = {
     "operational_space regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
     "forces": "actuators bushing compliance contact_geometry contacts coupling energy passive "
-    "point_forces points springs",
+    "effort_limits point_forces points polynomials springs",
     "constraints": "assembly curves derivatives equations friction lock motion position "
     "redundancy stabilisation",
     "integrators": "commutator_free descriptor embedded_munthe_kaas energy_momentum gauss method "
     "moreau multistep munthe_kaas partitioned rattle variational",
-    "quantities": "effort frame_motion frames momentum reductions sensors state subtree",
+    "quantities": "effort frame_motion frames momentum proximity reductions sensors state subtree",
     "sensors": "sensor",
     "parameters": "block nearness paths pseudo_inertia",
     "simulate": "result step_status trajectory",
