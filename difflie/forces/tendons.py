@@ -39,7 +39,7 @@ class TendonLaw(eqx.Module):
         converter=number(unit="N/m", nonnegative=True), default=0.0, kw_only=True
     )
     rest_lengths: jax.Array = eqx.field(
-        converter=number(unit="m", shape=(2,)), default=(0.0, 0.0), kw_only=True
+        converter=number(unit="m", shape=(2,), ascending=True), default=(0.0, 0.0), kw_only=True
     )
     damping: jax.Array = eqx.field(
         converter=number(unit="N s/m", nonnegative=True), default=0.0, kw_only=True
@@ -59,7 +59,9 @@ class TendonLaw(eqx.Module):
     )
 
     length_range: jax.Array | None = eqx.field(
-        converter=number(unit="m", shape=(2,), optional=True), default=None, kw_only=True
+        converter=number(unit="m", shape=(2,), optional=True, ascending=True),
+        default=None,
+        kw_only=True,
     )
     stop_stiffness: jax.Array = eqx.field(
         converter=number(unit="N/m", nonnegative=True), default=0.0, kw_only=True

@@ -44,6 +44,7 @@ class Number:
     optional: bool = False
     kind: str = "plain"
     fix: str = ""
+    ascending: bool = False
 
     def __call__(self, value: Any) -> Any:
         """A number or array as a leaf; arrays keep their precision.
@@ -99,6 +100,8 @@ class Number:
         if np.any(values < self.least):
             bound = "not be negative" if self.least == 0 else f"be {self.least:g} or more"
             return f"{said}; it must {bound}{fix}"
+        if self.ascending and values.ndim and np.any(values[..., 1:] < values[..., :-1]):
+            return f"{said}; the least comes first"
         return ""
 
     def _fault_of_kind(self, name: str, values: np.ndarray) -> str:
@@ -139,6 +142,7 @@ def number(
     optional: bool = False,
     kind: str = "plain",
     fix: str = "",
+    ascending: bool = False,
 ) -> Number:
     """The converter of a field that is a leaf: a finite number, or an array of this shape.
 
@@ -148,7 +152,8 @@ def number(
 
     kind: "plain"; "rotation", a rotation vector in rad; "direction", whose length has no meaning;
     "inertia", about the centre of mass; "semidefinite", a positive semidefinite matrix. fix: the
-    end of the message if a sign or bound is violated.
+    end of the message if a sign or bound is violated. ascending: whether no entry may be less than
+    the one before it, along the last axis.
 
     Raises ValueError for an invalid unit, shape or kind.
     """
@@ -161,7 +166,7 @@ def number(
             f"shape is {shape!r}; give whole numbers in a tuple, such as (3,), or None"
         )
     least = max(least, 0.0) if nonnegative else least
-    return Number(unit, shape, positive, least, most, finite, optional, kind, fix)
+    return Number(unit, shape, positive, least, most, finite, optional, kind, fix, ascending)
 
 
 PLAIN = Number()

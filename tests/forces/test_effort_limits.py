@@ -17,8 +17,8 @@ PAIR = dl.attach(CART, *(dl.Drive("cart", name=name) for name in "ab"))
     [
         (("a", "a"), {}, "each once"),
         ((), {}, "name one or more"),
-        (("a",), {"force_range": (1.0, -1.0)}, "force_range is .*; the least force comes first"),
-        (("a",), {"each": [[1.0, -1.0]]}, "each is .*; the least force comes first"),
+        (("a",), {"force_range": (1.0, -1.0)}, "force_range is .*; the least comes first"),
+        (("a",), {"each": [[1.0, -1.0]]}, "each is .*; the least comes first"),
         (("a",), {"each": [1.0, -1.0]}, "each has shape"),
         (("c",), {}, "no actuator is named 'c'.*; attach it first"),
     ],
@@ -27,6 +27,21 @@ def test_invalid_shared_limits_are_refused(names, limits, said):
     """Names twice or none, limits the wrong way round: with what to do."""
     with pytest.raises(dl.ModelError, match=said):
         dl.attach(PAIR, dl.SharedLimit(names, **{"force_range": (-1.0, 1.0), **limits}))
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        (dl.GeneralActuator("cart", gain=(1.0, 0, 0), command_range=(1.0, -1.0)), "command_range"),
+        (dl.GeneralActuator("cart", gain=(1.0, 0, 0), force_range=(1.0, -1.0)), "force_range"),
+        (dl.JointTendon(dl.FixedTendon(["cart"], [1.0]), rest_lengths=(1.0, -1.0)), "rest_lengths"),
+        (dl.JointTendon(dl.FixedTendon(["cart"], [1.0]), length_range=(1.0, -1.0)), "length_range"),
+    ],
+)
+def test_ranges_the_wrong_way_round_are_refused(part, name):
+    """Of commands, forces and lengths, which would silently be others."""
+    with pytest.raises(dl.ModelError, match=f"{name} is .*; the least comes first"):
+        dl.attach(CART, part)
 
 
 @pytest.mark.parametrize("forces", [(0.0, 0.0), (0.5, 0.5), (1.0, -1.0), (2.0, 2.0), (3.0, -3.0)])

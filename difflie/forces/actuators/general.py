@@ -41,10 +41,12 @@ class GeneralActuator(Delayed):
         converter=number(unit="N or N m", shape=(3,)), default=(0.0, 0.0, 0.0), kw_only=True
     )
     command_range: jax.Array | None = eqx.field(
-        converter=number(shape=(2,), optional=True), default=None, kw_only=True
+        converter=number(shape=(2,), optional=True, ascending=True), default=None, kw_only=True
     )
     force_range: jax.Array | None = eqx.field(
-        converter=number(unit="N or N m", shape=(2,), optional=True), default=None, kw_only=True
+        converter=number(unit="N or N m", shape=(2,), optional=True, ascending=True),
+        default=None,
+        kw_only=True,
     )
 
     @property
@@ -85,7 +87,7 @@ class ActivatedActuator(Stateful, GeneralActuator):
         converter=number(unit="s", positive=True, optional=True), default=None, kw_only=True
     )
     activation_range: jax.Array | None = eqx.field(
-        converter=number(shape=(2,), optional=True), default=None, kw_only=True
+        converter=number(shape=(2,), optional=True, ascending=True), default=None, kw_only=True
     )
     lead: jax.Array | None = eqx.field(
         converter=number(unit="s", nonnegative=True, optional=True), default=None, kw_only=True

@@ -52,13 +52,15 @@ class Muscle(Stateful, Actuator):
         converter=number(positive=True, optional=True), default=None, kw_only=True
     )
     command_range: jax.Array | None = eqx.field(
-        converter=number(shape=(2,), optional=True), default=None, kw_only=True
+        converter=number(shape=(2,), optional=True, ascending=True), default=None, kw_only=True
     )
     force_range: jax.Array | None = eqx.field(
-        converter=number(unit="N", shape=(2,), optional=True), default=None, kw_only=True
+        converter=number(unit="N", shape=(2,), optional=True, ascending=True),
+        default=None,
+        kw_only=True,
     )
     activation_range: jax.Array | None = eqx.field(
-        converter=number(shape=(2,), optional=True), default=None, kw_only=True
+        converter=number(shape=(2,), optional=True, ascending=True), default=None, kw_only=True
     )
     lead: jax.Array | None = eqx.field(
         converter=number(unit="s", nonnegative=True, optional=True), default=None, kw_only=True
