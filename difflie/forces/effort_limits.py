@@ -114,6 +114,12 @@ class SharedLimit(JointCoupling):
         return f"{title(self)} ({', '.join(map(repr, self.actuators))})"
 
 
+def sharing_limits(system: System) -> set[str]:
+    """The names of the actuators that share a limit with others."""
+    limits = (part for part in system.couplings if isinstance(part, SharedLimit))
+    return {name for part in limits for name in part.actuators}
+
+
 def shared(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nu"]:
     """The torques (nu,) within the limits that actuators share."""
     for part in system.couplings:

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie.forces.actuators.acting import applied, torques
+from difflie.system.kinematic_tree import Tree
 
 CART = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0), max_effort=3.0), mass=2)])
 PAIR = dl.attach(CART, *(dl.Drive("cart", name=name) for name in "ab"))
@@ -62,6 +64,15 @@ def test_efforts_within_an_effort_limit_leave_no_limit():
     )
     assert not free.result.within_limits and kept.result.within_limits
     np.testing.assert_allclose(kept.v[-1], [3 / 2 * 0.02], rtol=1e-6)
+
+
+def test_torques_that_were_delivered_are_not_limited_again():
+    """Beside an actuator with a memory, what quantities read is what acted in the step."""
+    late, limit = dl.Drive("cart", name="c", delay=0.01), dl.SharedLimit(("b", "c"), (-10.0, 10.0))
+    system = dl.attach(CART, dl.Drive("cart", name="b"), late, limit)
+    acted = jnp.array([5.0, 5.0])
+    again = torques(Tree.of(applied(system, acted)), jnp.array([10.0, 0.0]), *2 * [jnp.zeros(1)])
+    np.testing.assert_allclose(again, acted)
 
 
 def test_discrete_mechanics_meets_an_effort_limit():

@@ -18,7 +18,7 @@ from ...system.system import System, carried_tree
 from ...system.user_functions import called, carried, settled
 from ...system.validation import real_values
 from ..coupling import Coupling
-from ..effort_limits import limited, shared
+from ..effort_limits import limited, shared, sharing_limits
 from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
 from ..stateful import Stateful
@@ -53,7 +53,10 @@ def torques(
     if not tree.system.actuators:
         return command
     own = jnp.stack([torque for torque, _ in _laws(tree, command, q, v, memories)])
-    return shared(tree.system, own)
+    within = shared(tree.system, own)
+    # What was delivered was within the limits that actuators share, and stays.
+    given = np.array([isinstance(a, Applied) for a in tree.system.actuators])
+    return jnp.where(given, own, within) if given.any() else within
 
 
 def generalised(
@@ -244,12 +247,17 @@ class Recalled(Actuator):
 
 
 def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
-    """The system whose actuators with a memory deliver given torques (nu,), held constant."""
+    """The system whose actuators with a memory deliver given torques (nu,), held constant.
+
+    And those with which they may share a limit.
+    """
     if torques is None:
         return system
+    held = sharing_limits(system)
     pairs = enumerate(system.actuators)
     return _with_actuators(
-        system, (Applied.of(a, torques[i]) if a.has_state else a for i, a in pairs)
+        system,
+        (Applied.of(a, torques[i]) if a.has_state or a.label in held else a for i, a in pairs),
     )
 
 
