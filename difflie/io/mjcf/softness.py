@@ -47,8 +47,8 @@ def _reference(model: Any, solref: np.ndarray, solimp: np.ndarray) -> tuple[floa
     if (first > 0) != (second > 0):
         first, second = _DEFAULT  # as MuJoCo does, with a warning
     if first > 0:
-        safe = importlib.import_module("mujoco").mjtDisableBit.mjDSBL_REFSAFE
-        shortest = 0.0 if model.opt.disableflags & int(safe) else 2 * float(model.opt.timestep)
+        unsafe = importlib.import_module("mujoco").mjtDisableBit.mjDSBL_REFSAFE
+        shortest = 0.0 if model.opt.disableflags & int(unsafe) else 2 * float(model.opt.timestep)
         time = max(first, shortest)
         return 1 / max((most * time * second) ** 2, _LEAST), 2 / max(most * time, _LEAST)
     return -first / most**2, -second / most
