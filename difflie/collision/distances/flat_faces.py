@@ -111,6 +111,12 @@ def borders(polygon: Polygon) -> tuple[jax.Array, jax.Array]:
     return jnp.where(none[:, None], across, unit(sides)), wider
 
 
+def within(place: jax.Array, polygon: Polygon, size: Scalar) -> Scalar:
+    """Whether a place (2,) is in a polygon, however thin that is."""
+    e, _ = borders(polygon)
+    return (cross(e, place - polygon.places) >= -1e-6 * size).all()
+
+
 def corners(own: Polygon, other: Polygon, of_first: bool) -> tuple[Corner, jax.Array, jax.Array]:
     """The ends (16,) of the parts of one polygon's sides that lie over the other: these, whether
     there are such, and where along their sides they lie."""
@@ -223,13 +229,19 @@ def flat_points(
     m = 2 * CORNERS
     places, heights = between(still[0], along[:m])
     places_b, heights_b = between(still[1], along[m:])
-    gaps = raised(levels[1], places) - heights, heights_b - raised(levels[0], places_b)
+    below, below_b = -heights, -raised(levels[0], places_b)
+    gaps = raised(levels[1], places) + below, heights_b + below_b
     gaps, places = jnp.concatenate(gaps), jnp.concatenate((places, places_b))
+    below = jnp.concatenate((below, below_b))
     least = jax.lax.stop_gradient(gap)
     doubt = 0.1 * jnp.finfo(n.dtype).eps ** 0.5 * size
     numbers = jnp.arange(2 * m, dtype=jnp.int32)
-    deepest, start, lowest = first_least(jnp.where(good, gaps, FAR), numbers, places, gaps)
-    covered = good.any() & (lowest <= least + doubt)
+    deepest, start, lowest, below = first_least(
+        jnp.where(good, gaps, FAR), numbers, places, gaps, below
+    )
+    # A corner stands for the given point if it is as near, as far along the normal, and on both.
+    covered = good.any() & (jnp.abs(lowest - least) <= doubt) & (jnp.abs(below) <= doubt)
+    covered &= within(start, still[0], size) & within(start, still[1], size)
     # Of thin ones that cross, the ends of the crossing are too near to be two.
     thin = still[0].thin & still[1].thin
     wider = jnp.minimum(still[0].wider, still[1].wider)

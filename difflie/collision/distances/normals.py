@@ -191,7 +191,9 @@ def climb(
         return after, mu * rate, moved
 
     mu = jnp.asarray(mu, n.dtype)
-    return repeated(count, step, (n, mu, jnp.ones_like(mu)), lambda s: s[2] > still)[0]
+    top = repeated(count, step, (n, mu, jnp.ones_like(mu)), lambda s: s[2] > still)[0]
+    # Where a step had no number there is no direction, and none would count as touching.
+    return jnp.where(top @ top > 0.5, top, n)
 
 
 def far_and_wide(parts: Parts) -> tuple[jax.Array, jax.Array]:
