@@ -165,6 +165,7 @@ def test_a_robot_has_the_same_bits_at_all_levels(at_level):
 
 def test_a_robot_has_the_same_bits_when_its_code_is_replaced(monkeypatch, tmp_path):
     """One compiled function, called before and after, whose calls go to other code then."""
+    monkeypatch.delenv("DIFFLIE_TIERED")
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
     cells, put = [], object_code._replace
 
