@@ -234,7 +234,7 @@ def flat_points(
     gaps, places = jnp.concatenate(gaps), jnp.concatenate((places, places_b))
     below = jnp.concatenate((below, below_b))
     least = jax.lax.stop_gradient(gap)
-    doubt = 0.1 * jnp.finfo(n.dtype).eps ** 0.5 * size
+    doubt = 0.01 * jnp.finfo(n.dtype).eps ** 0.5 * size
     numbers = jnp.arange(2 * m, dtype=jnp.int32)
     deepest, start, lowest, below = first_least(
         jnp.where(good, gaps, FAR), numbers, places, gaps, below
