@@ -189,7 +189,9 @@ class Overrun(Quantity):
         return f"{'rate of the ' if self.rate else ''}overrun of {self.joint!r}"
 
     def labels(self, system: System) -> Labels:
-        return ()
+        kind = JointVelocity if self.rate else JointPosition
+        ((_, unit),) = kind(self.joint).labels(system)
+        return ((self.name, unit),)
 
     def __call__(
         self,

@@ -50,6 +50,8 @@ def test_distances_and_limits(tmp_path):
     """Distances, normals, nearest points, overruns and their rates, also of the saved file."""
     system, model, said = loaded(tmp_path, NEAR.format(""))
     assert "sensors" not in said
+    labels = [dq.Overrun("h", rate).labels(system) for rate in (False, True)]
+    assert labels == [(("overrun of 'h'", "rad"),), (("rate of the overrun of 'h'", "rad/s"),)]
     again, rng = saved(system, tmp_path / "again.xml"), np.random.default_rng(0)
     read = jax.jit(
         lambda q, v: [s.predicted(system, q, v, None, None, 0.0) for s in system.sensors]

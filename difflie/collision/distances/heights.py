@@ -95,8 +95,7 @@ def around(p: jax.Array, half_sizes: jax.Array, heights: jax.Array) -> jax.Array
     start = jnp.floor((p[:2] / half_sizes + 1) / 2 * (shape - 1)) - REACH
     i, j = jnp.clip(start, 0, shape - size).astype(jnp.int32)
     x, y = np.arange(size[0], dtype=np.int32), np.arange(size[1], dtype=np.int32)[:, None]
-    grid = (j + y) * np.int32(shape[0]) + (i + x)
-    return grid
+    return (j + y) * np.int32(shape[0]) + (i + x)
 
 
 def divided(grid: jax.Array) -> jax.Array:
