@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from ..forces.contact_geometry import Meeting, plane_and_sphere, sphere_and_sphere
-from ..groups.components import Scalar, Vector
+from ..groups.components import Scalar, Vector, across
 from ..spatial import Motion, Transform
 from ..system.fields import number
 from ..system.frame import Frame
@@ -149,17 +149,6 @@ def unilateral(model: Model) -> Model:
     """The same model with its unilateral constraints only, that is contacts and stops."""
     kept = tuple(c for c in model.constraints if isinstance(c, Unilateral))
     return model.with_constraints(kept)
-
-
-def across(n: Vector) -> tuple[Vector, Vector]:
-    """Two unit vectors, components () as of n, orthogonal to a unit vector n and to each other."""
-    # By the smallest rotation from z, or from -z in the lower half.
-    up = n.z >= 0
-    a = 1 / (1 + jnp.where(up, n.z, -n.z))
-    sign = jnp.where(up, 1.0, -1.0).astype(jnp.result_type(n.z))
-    x = Vector(1 - n.x * n.x * a, -n.x * n.y * a, -n.x * sign)
-    y = Vector(-n.x * n.y * a, 1 - n.y * n.y * a, -n.y * sign)
-    return x, y
 
 
 def _velocity(frame: Transform, twist: Motion, point: Vector) -> Vector:

@@ -10,6 +10,8 @@ from ..constraints.unilateral import Unilateral
 from ..integrators import Method
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from .convex import ConvexFormulation as ConvexFormulation
+from .convex import ConvexMotion as ConvexMotion
 from .descriptor import DescriptorFormulation as DescriptorFormulation
 from .descriptor import DescriptorMotion as DescriptorMotion
 from .formulation import Formulation as Formulation
@@ -37,6 +39,7 @@ FORMULATIONS: tuple[type[Formulation], ...] = (
     DescriptorFormulation,
     NaturalFormulation,
     NonsmoothFormulation,
+    ConvexFormulation,
 )
 
 

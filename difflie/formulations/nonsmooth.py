@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -19,7 +20,7 @@ from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
 
 
-class ContactMotion(NamedTuple):
+class ContactMotion(eqx.Module):
     """The impulses of the step before each saved time, in N s or N m s.
 
     bilateral (m + 1, b): of the b bilateral constraints. contacts (m + 1, k, 3): of the k contacts

@@ -161,6 +161,17 @@ class Matrix(Componentwise):
         )
 
 
+def across(n: Vector) -> tuple[Vector, Vector]:
+    """Two unit vectors, components () as of n, orthogonal to a unit vector n and to each other."""
+    # By the smallest rotation from z, or from -z in the lower half.
+    up = n.z >= 0
+    a = 1 / (1 + jnp.where(up, n.z, -n.z))
+    sign = jnp.where(up, 1.0, -1.0).astype(jnp.result_type(n.z))
+    x = Vector(1 - n.x * n.x * a, -n.x * n.y * a, -n.x * sign)
+    y = Vector(-n.x * n.y * a, 1 - n.y * n.y * a, -n.y * sign)
+    return x, y
+
+
 def checked(a: ArrayLike, shape: tuple[int, ...], where: str) -> jax.Array:
     """`a` as a floating-point array of this shape; integers are converted.
 

@@ -16,6 +16,8 @@ from .commutator_free import CG3 as CG3
 from .commutator_free import CG4 as CG4
 from .commutator_free import CommutatorFree as CommutatorFree
 from .commutator_free import CrouchGrossman as CrouchGrossman
+from .convex import ConvexContact as ConvexContact
+from .convex import ConvexMechanics as ConvexMechanics
 from .descriptor import DescriptorMethod as DescriptorMethod
 from .descriptor import DescriptorSystem as DescriptorSystem
 from .embedded_munthe_kaas import BogackiShampine32 as BogackiShampine32

@@ -10,6 +10,7 @@ import inspect
 from typing import Any
 
 from .commutator_free import CF2, CF3, CF4, CG2, CG3, CG4
+from .convex import ConvexContact
 from .embedded_munthe_kaas import BogackiShampine32, DormandPrince54, RungeKutta43
 from .energy_momentum import EnergyMomentum
 from .gauss import GaussLegendre4, GaussLegendre6, ImplicitMidpoint
@@ -46,6 +47,7 @@ METHODS: tuple[Method, ...] = (
     EnergyMomentum(),
     VariationalMidpoint(),
     Moreau(),
+    ConvexContact(),
     GeneralizedAlpha(),
     BDF1(),
     BDF2(),

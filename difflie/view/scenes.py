@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..constraints.equations import equations
-from ..constraints.unilateral import HardContact, across, unilateral
+from ..constraints.unilateral import HardContact, unilateral
 from ..dynamics import center_of_mass, momentum
 from ..dynamics.kinematics import body_world_poses
 from ..forces import energy
@@ -27,6 +27,7 @@ from ..forces.path import segments
 from ..forces.points import point_frames, world_wrenches
 from ..forces.shape_contact import ShapeContact
 from ..forces.springs import Elastic
+from ..groups.components import across
 from ..io.appearance.shape import Appearance, Shape, ellipsoid
 from ..quantities import Curve, Energy
 from ..system.internal_states import with_states

@@ -1,0 +1,268 @@
+"""What may touch, stop or stick in a system, as the rows of one convex problem in each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float
+
+from ..collision.distances.witness import FAR
+from ..constraints.equations import equations, holonomic, labels
+from ..constraints.position import consistent_position
+from ..constraints.unilateral import HardContact, Unilateral, bilateral, unilateral
+from ..dynamics.crba import crba
+from ..dynamics.free_flight import bases, carried, coast, pushed
+from ..forces.actuators.acting import joint_force_of, torques
+from ..forces.contact_rows import contact_rows
+from ..forces.joint_forces import JointStop, Stribeck
+from ..forces.shape_contact import OF_PAIRS, ShapeContact
+from ..integrators.convex import ConvexMechanics, Free, Impulses, Lines, Points
+from ..integrators.method import Method, Scalar, State
+from ..solvers.linear import product
+from ..system.frozen import unfreeze
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from .formulation import Formulation, Inputs
+
+# What the convex problem solves for, in place of forces.
+_SOLVED = ShapeContact, JointStop, Stribeck
+
+
+class ConvexMotion(eqx.Module):
+    """The impulses of the step before each saved time, in N s or N m s; divided by dt mean forces.
+
+    bilateral (m + 1, b), contacts (m + 1, k, 3): as of `ContactMotion`. shapes (m + 1, p, 3): at
+    the contact points of shapes, normal and along two tangents. moments (m + 1, p, 3): about these
+    there, (m + 1, 0, 3) without the moments of the method. stops (m + 1, l): of `JointStop`,
+    lower ones first. friction (m + 1, nv): dry friction of joints.
+    """
+
+    bilateral: jax.Array
+    contacts: jax.Array
+    shapes: jax.Array
+    moments: jax.Array
+    stops: jax.Array
+    friction: jax.Array
+
+
+class ConvexFormulation(Formulation):
+    """A system whose contacts, stops and dry friction are found in one problem in each step."""
+
+    equations: ClassVar[type] = ConvexMechanics
+    supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts"))
+
+    @classmethod
+    def check(cls, method: Method, system: System) -> None:
+        for c in system.couplings:
+            if isinstance(c, ShapeContact | JointStop) and _differ(c.exponent, 1):
+                raise ValueError(
+                    f"simulate: {method.name} takes stiffness that is linear, and {c} of "
+                    f"{system.name} has the exponent {float(c.exponent):g}; give it the exponent 1"
+                )
+            if isinstance(c, ShapeContact) and not getattr(method, "moments", True):
+                if _differ(c.spinning, 0) or _differ(c.rolling, 0):
+                    raise ValueError(
+                        f"simulate: {c} of {system.name} resists spinning or rolling, which "
+                        f"{method.name} leaves out by default; take {method.name}(moments=True)"
+                    )
+
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> ConvexMechanics:
+        return Machine(self.tree, t, inputs, self.method.moments)
+
+    def record(self, state: State) -> ConvexMotion:
+        points, spins, rolls, lines, friction = state.memory
+        lines, moments = lines[:, 0], jnp.concatenate((spins, rolls), axis=1)
+        b, kinds = len(labels(bilateral(self.tree).constraints)), _unilateral(self.tree)
+        hard = [isinstance(c, HardContact) for c in kinds]
+        k, stops = sum(hard), len(hard) - sum(hard)
+        along = jnp.pad(lines[b : b + stops, None], ((0, 0), (0, 2)))
+        order = np.argsort(np.argsort(~np.array(hard, bool), kind="stable"), kind="stable")
+        shapes, hard_points = points[: len(points) - k], points[len(points) - k :]
+        contacts = jnp.concatenate((hard_points, along))[order]
+        stopped = lines[b + stops :]
+        return ConvexMotion(lines[:b], contacts, shapes, moments, stopped, friction[:, 0])
+
+
+class Machine(ConvexMechanics):
+    """A system in a step that begins at the time t (s)."""
+
+    tree: Tree
+    t: jax.Array
+    inputs: Inputs
+    moments: bool = eqx.field(static=True)
+
+    @property
+    def nothing(self) -> Impulses:
+        tree, dtype = self.tree, self.tree.dtype
+        at = jax.eval_shape(self.meetings, jax.ShapeDtypeStruct((tree.topology.nq,), dtype))
+        points, lines = at
+        k, s, lines = len(points.gaps), len(points.turns), len(lines.gaps)
+        sizes = (k, 3), (s, 1), (s, 2), (lines, 1), (tree.topology.nv, 1)
+        return Impulses(*(jnp.zeros(size, dtype) for size in sizes))
+
+    @property
+    def plain(self) -> Tree:
+        """The tree of the system without what the convex problem solves for."""
+        system = unfreeze(self.tree.system)
+        kept = tuple(c for c in system.couplings if not isinstance(c, _SOLVED))
+        none = np.zeros(self.tree.topology.n_dofs, self.tree.dtype)
+        joints = replace(system.joints, friction=none)
+        return replace(self.tree, system=replace(system, couplings=kept, joints=joints))
+
+    def free(self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar) -> Free:
+        tree, joints = self.plain, self.tree.system.joints
+        h = jnp.asarray(h, v.dtype)
+        a, tau = self.inputs.accelerating(tree, self.t, q, v)
+        end = pushed(tree, q, v, a, tau, h) if bases(tree.topology) else v + h * a
+        each = tree.rates(jnp.ones_like(v))
+        springs = jnp.where(tree.topology.dof_coordinate >= 0, joints.stiffness, 0)
+        stiffness, damping = (tree.generalised(x * each) for x in (springs, joints.damping))
+        if tree.system.actuators:
+            slopes = self._slopes(tree, q, v)
+            stiffness, damping = stiffness + slopes[0], damping + slopes[1]
+        M = crba(tree, q)
+        metric = M + jnp.diag(h * damping + h * h * stiffness)
+        # Springs, dampers and servos act at the end of the step. In `end` is what they do at its
+        # start, of which all but the damping stays.
+        return Free(metric, product(M, end) + h * damping * v)
+
+    def _slopes(self, tree: Tree, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The stiffness and the damping (nv,) of actuators at single dofs; not negative ones."""
+        tree, inputs = self.inputs.settled(tree, self.t, q, v)
+        system, t = tree.system, tree.topology
+        command = inputs.command(system, self.t, q, v)
+
+        def acting(q: jax.Array, v: jax.Array) -> jax.Array:
+            return torques(tree, command, q, v, inputs.memories)
+
+        # Each depends on its own coordinate and rate only.
+        along = jnp.zeros_like(q).at[t.dof_coordinate[t.dof_coordinate >= 0]].set(1)
+        still = jnp.zeros_like(v)
+        by_q, by_v = (
+            jax.jvp(acting, (q, v), way)[1]
+            for way in ((along, still), (jnp.zeros_like(q), jnp.ones_like(v)))
+        )
+        return tuple(jnp.maximum(-joint_force_of(system, d), 0) for d in (by_q, by_v))
+
+    def meetings(self, q: Float[Array, " nq"]) -> tuple[Points, Lines]:
+        points, stops = _hard(self.tree, q)
+        points = [*_shapes(self.tree, q, self.moments), *points]
+        lines = [*_equations(self.tree, q), *stops, *_joint_stops(self.tree, q)]
+        n = self.tree.topology.nv
+        none = jnp.zeros(0, q.dtype), jnp.zeros((0, 3, n), q.dtype)
+        empty = Points(none[1], *[none[0]] * 5, none[0] > 0, none[1], none[0], none[0])
+        return _joined(empty, points), _joined(Lines(none[1][:, 0], *[none[0]] * 5), lines)
+
+    def dry_friction(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        tree = self.tree
+        t, joints, each = tree.topology, tree.system.joints, tree.rates(jnp.ones_like(v))
+        friction, rates = joints.friction, tree.rates(v)
+        for c in tree.system.couplings:
+            if isinstance(c, Stribeck):
+                k = c.dof(t)
+                fading = jnp.exp(-((rates[k] / c.stribeck_velocity) ** 2))
+                friction = friction + (np.arange(t.n_dofs) == k) * c.breakaway * fading
+        return tree.generalised(friction * jnp.sign(each))
+
+    def moved(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""] | bool]:
+        tree, h = self.tree, jnp.asarray(h, v.dtype)
+        turning = bool(bases(tree.topology))
+        end, rates = (
+            coast(tree, q, v, h) if turning else (tree.topology.manifold.retract(q, v * h), v)
+        )
+        kept = bilateral(tree)
+        if not kept.constraints:
+            return end, rates, True
+        at, reached = consistent_position(kept, end)
+        return at, carried(tree, end, rates, at) if turning else rates, reached
+
+
+def _differ(values: jax.Array, usual: float) -> bool:
+    """Whether numbers are known to be others than the usual one."""
+    return not isinstance(values, Tracer) and bool(np.any(np.asarray(values) != usual))
+
+
+def _unilateral(tree: Tree) -> tuple[Unilateral, ...]:
+    return tuple(c for c in tree.constraints if isinstance(c, Unilateral))
+
+
+def _joined(nothing: Any, parts: Sequence[Any]) -> Any:
+    """Points or lines one after the other."""
+    return jax.tree.map(lambda *a: jnp.concatenate(a), nothing, *parts)
+
+
+def _hard(tree: Tree, q: jax.Array) -> tuple[list[Points], list[Lines]]:
+    """The hard contacts, and the hard stops, of the constraints."""
+    gaps = equations(unilateral(tree), q)
+    kinds = _unilateral(tree)
+    if not kinds:
+        return [], []
+    rows, distances = gaps.jacobian(), gaps.residual()
+    starts = np.cumsum([0, *(c.size for c in kinds)])
+    points, stops = [], []
+    for c, start, gap in zip(kinds, starts, distances, strict=False):
+        one, rigid = gap[None], jnp.full(1, jnp.inf, q.dtype)
+        friction, bounce = c.friction[None], c.restitution[None]
+        if isinstance(c, HardContact):
+            row = rows[start : start + 3][None]
+            none = row[:0], one[:0], one[:0]
+            points.append(Points(row, one, friction, bounce, rigid, 0 * one, one == one, *none))
+        else:
+            stops.append(Lines(rows[start][None], one, bounce, rigid, 0 * one, 0 * one))
+    return points, stops
+
+
+def _shapes(tree: Tree, q: jax.Array, moments: bool) -> Iterator[Points]:
+    """The contact points of shapes; moments: whether those resist spinning and rolling."""
+    for contact in tree.system.couplings:
+        if isinstance(contact, ShapeContact):
+            met = contact_rows(tree, contact, q)
+            at = {name: getattr(contact, name)[met.pairs] for name in OF_PAIRS}
+            gap = met.points.gap - at["margin"]
+            turning = len(gap) if moments else 0
+            yield Points(
+                rows=met.rows[:, :3],
+                gaps=gap,
+                friction=at["friction"],
+                restitution=jnp.zeros_like(gap),
+                stiffness=at["stiffness"],
+                relaxation=at["dissipation"] * jnp.maximum(-gap, 0),
+                exists=met.points.valid,
+                turns=met.rows[:turning, 3:],
+                spinning=at["spinning"][:turning],
+                rolling=at["rolling"][:turning],
+            )
+
+
+def _equations(tree: Tree, q: jax.Array) -> Iterator[Lines]:
+    """The equations of closed loops and other bilateral constraints."""
+    kept = bilateral(tree)
+    if kept.constraints:
+        at = equations(kept, q)
+        rows = at.jacobian()
+        gaps = jnp.zeros(len(rows), q.dtype).at[holonomic(kept.constraints)].set(at.residual())
+        rigid = jnp.full_like(gaps, jnp.inf)
+        yield Lines(rows, gaps, 0 * gaps, rigid, 0 * gaps, -rigid)
+
+
+def _joint_stops(tree: Tree, q: jax.Array) -> Iterator[Lines]:
+    """The compliant stops of joints: those at lower limits, then those at upper ones."""
+    t, joints, x = tree.topology, tree.system.joints, tree.coordinates(q)
+    rates = jax.vmap(tree.rates, out_axes=1)(jnp.eye(t.nv, dtype=q.dtype))
+    for stop in tree.system.couplings:
+        if isinstance(stop, JointStop):
+            dofs = np.flatnonzero(stop.dofs(t))
+            for sign, gap in ((1, x - joints.lower), (-1, joints.upper - x)):
+                gap = jnp.where(jnp.isfinite(gap), gap, FAR)[dofs]
+                relaxation = stop.dissipation * jnp.maximum(-gap, 0)
+                stiffness = jnp.full_like(gap, stop.stiffness)
+                yield Lines(sign * rates[dofs], gap, 0 * gap, stiffness, relaxation, 0 * gap)

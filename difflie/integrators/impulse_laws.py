@@ -1,0 +1,148 @@
+"""Impulses as functions of velocities: contacts with friction, limits and dry friction.
+
+Each law is the derivative of a convex cost, g = -dl/du, softened by a small R in s/kg:
+
+    y = -(u - target) / R
+    contact   g = the point of the cone |z_t| <= mu z_n that is nearest to y in the metric R
+    interval  g = y within [lower, upper]
+    disc      g = y, of a length of at most the radius
+
+A contact has the velocities u of the normal and of two tangents, and R = (R_n, R_t, R_t). With
+s = mu R_t / R_n it sticks for |y_t| <= mu y_n, is open for y_n <= -s |y_t|, and slides between:
+
+    g_n = (y_n + s |y_t|) / (1 + mu s),    g_t = mu g_n y_t / |y_t|
+
+Castro, Permenter and Han 2022, section V, where the cost is called SAP. The elliptic cones of
+MuJoCo are the same law.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Law(eqx.Module):
+    """The impulses of k contacts, stops or joints along d directions."""
+
+    @abc.abstractmethod
+    def impulses(self, u: Float[Array, "k d"]) -> Float[Array, "k d"]:
+        """g (k, d) in N s or N m s at the velocities u (k, d) in m/s or rad/s."""
+
+    @abc.abstractmethod
+    def slopes(self, u: Float[Array, "k d"]) -> Float[Array, "k d d"]:
+        """-dg/du (k, d, d), symmetric and positive semidefinite."""
+
+
+class Cones(Law):
+    """The law of k contacts along the normal and two tangents, shapes (k,).
+
+    friction: mu. normal, tangent: R_n and R_t in 1/kg. target (k, 3): the velocities in m/s at
+    which nothing is exchanged. active: whether there is a contact at all.
+    """
+
+    friction: jax.Array
+    normal: jax.Array
+    tangent: jax.Array
+    target: jax.Array
+    active: jax.Array
+
+    def impulses(self, u: Float[Array, "k 3"]) -> Float[Array, "k 3"]:
+        y, length, direction, stick, slide = self._regions(u)
+        normal = jnp.where(slide, self._pressed(y, length), jnp.where(stick, y[:, 0], 0))
+        along = jnp.where(slide, self.friction * normal, 0)[:, None] * direction
+        tangent = jnp.where(stick[:, None], y[:, 1:], along)
+        return jnp.concatenate((normal[:, None], tangent), axis=1)
+
+    def slopes(self, u: Float[Array, "k 3"]) -> Float[Array, "k 3 3"]:
+        y, length, t, stick, slide = self._regions(u)
+        mu, rn, rt = self.friction, self.normal, self.tangent
+        share = 1 / (1 + mu * mu * rt / rn)
+        nn = jnp.where(stick, 1, jnp.where(slide, share, 0)) / rn
+        nt = jnp.where(slide, mu * share / rn, 0)[:, None] * t
+        radial = jnp.where(slide, mu * mu * share / rn, 0)[:, None, None]
+        safe = jnp.where(length > 0, length, 1)
+        around = jnp.where(slide, mu * self._pressed(y, length) / (safe * rt), 0)[:, None, None]
+        square, unit = t[:, :, None] * t[:, None, :], jnp.eye(2, dtype=u.dtype)
+        tt = jnp.where(
+            stick[:, None, None],
+            unit / rt[:, None, None],
+            radial * square + around * (unit - square),
+        )
+        first = jnp.concatenate((nn[:, None], nt), axis=1)[:, None, :]
+        return jnp.concatenate((first, jnp.concatenate((nt[:, :, None], tt), axis=2)), axis=1)
+
+    def _regions(self, u: jax.Array) -> tuple[jax.Array, ...]:
+        """y (k, 3), |y_t| (k,), its direction (k, 2), and whether a contact sticks, slides (k,)."""
+        y = (self.target - u) / jnp.stack((self.normal, self.tangent, self.tangent), axis=1)
+        square = jnp.sum(y[:, 1:] ** 2, axis=1)
+        moves = square > 0
+        length = jnp.where(moves, jnp.sqrt(jnp.where(moves, square, 1)), 0)
+        direction = y[:, 1:] / jnp.where(moves, length, 1)[:, None]
+        # Without friction, too, what pulls is open.
+        stick = self.active & (y[:, 0] > 0) & (length <= self.friction * y[:, 0])
+        edge = -self.friction * self.tangent / self.normal * length
+        return y, length, direction, stick, self.active & ~stick & (y[:, 0] > edge)
+
+    def _pressed(self, y: jax.Array, length: jax.Array) -> jax.Array:
+        """g_n (k,) of a contact that slides."""
+        s = self.friction * self.tangent / self.normal
+        return (y[:, 0] + s * length) / (1 + self.friction * s)
+
+
+class Intervals(Law):
+    """The law of k impulses between bounds, shapes (k,).
+
+    lower, upper: the bounds in N s or N m s: 0 and inf of a stop, -h c and h c of dry friction c,
+    -inf and inf of an equation. softness: R in 1/kg or 1/(kg m^2). target: velocities in m/s or
+    rad/s.
+    """
+
+    lower: jax.Array
+    upper: jax.Array
+    softness: jax.Array
+    target: jax.Array
+
+    def impulses(self, u: Float[Array, "k 1"]) -> Float[Array, "k 1"]:
+        return jnp.clip(self._soft(u), self.lower, self.upper)[:, None]
+
+    def slopes(self, u: Float[Array, "k 1"]) -> Float[Array, "k 1 1"]:
+        y = self._soft(u)
+        inside = (y > self.lower) & (y < self.upper)
+        return jnp.where(inside, 1 / self.softness, 0)[:, None, None]
+
+    def _soft(self, u: jax.Array) -> jax.Array:
+        return (self.target - u[:, 0]) / self.softness
+
+
+class Discs(Law):
+    """The law of k impulses of limited length along two directions, shapes (k,).
+
+    radius: the length in N s or N m s. softness: R. target (k, 2): velocities.
+    """
+
+    radius: jax.Array
+    softness: jax.Array
+    target: jax.Array
+
+    def impulses(self, u: Float[Array, "k 2"]) -> Float[Array, "k 2"]:
+        y, share, _ = self._shortened(u)
+        return y * share[:, None]
+
+    def slopes(self, u: Float[Array, "k 2"]) -> Float[Array, "k 2 2"]:
+        y, share, long = self._shortened(u)
+        square = jnp.where(long, jnp.sum(y**2, axis=1), 1)[:, None, None]
+        along = jnp.where(long[:, None, None], y[:, :, None] * y[:, None, :] / square, 0)
+        return (share / self.softness)[:, None, None] * (jnp.eye(2, dtype=u.dtype) - along)
+
+    def _shortened(self, u: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """y (k, 2), by what it is multiplied (k,), and whether it is too long (k,)."""
+        y = (self.target - u) / self.softness[:, None]
+        square = jnp.sum(y**2, axis=1)
+        long = square > self.radius**2
+        length = jnp.sqrt(jnp.where(long, square, 1))
+        return y, jnp.where(long, self.radius / length, 1), long
