@@ -183,6 +183,7 @@ from .integrators import RKMK5 as RKMK5
 from .integrators import RKMK6 as RKMK6
 from .integrators import RKMK8 as RKMK8
 from .integrators import BogackiShampine32 as BogackiShampine32
+from .integrators import ConvexContact as ConvexContact
 from .integrators import DormandPrince54 as DormandPrince54
 from .integrators import EnergyMomentum as EnergyMomentum
 from .integrators import GaussLegendre4 as GaussLegendre4

@@ -1,7 +1,8 @@
-"""The contact points of shapes as rows: how fast they close and slip, by the velocity v."""
+"""The contact points of compliant contacts as rows: how they close, slip and turn by v."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
@@ -9,57 +10,92 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..collision.distances.witness import Witness
 from ..dynamics.screws import Screws, screws
-from ..groups.components import across
-from ..spatial import Motion
+from ..groups.components import Vector, across
+from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
+from .contacts import Contact
 from .points import point_frames
-from .shape_contact import ShapeContact
+from .shape_contact import OF_PAIRS, ShapeContact
 
 
 class ContactRows(NamedTuple):
-    """The k contact points of the pairs of a `ShapeContact`, in the order of its `meetings`.
+    """The k contact points of a `Contact`, or of a `ShapeContact` in the order of its `meetings`.
 
-    pairs (k,): the number of the pair of each. points (k,): in the world, gaps without margins.
-    rows (k, 6, nv): of the second shape against the first, there, the velocities along the normal
-    and two tangents in m/s, then the angular velocities about the same, in rad/s.
+    pairs (k,): of which of its pairs. gaps (k,) in m, less margins; exists (k,): whether there is
+    such a point; numbers (k,): those of the law by name. rows (k, 6, nv): of the second body
+    against the first, there, the velocities along the normal and two tangents in m/s, then the
+    angular velocities about the same, in rad/s.
     """
 
     pairs: np.ndarray
-    points: Witness
+    gaps: jax.Array
+    exists: jax.Array
+    numbers: dict[str, jax.Array]
     rows: Float[Array, "k 6 nv"]
 
 
-def contact_rows(tree: Tree, contact: ShapeContact, q: Float[Array, " nq"]) -> ContactRows:
+class _Met(NamedTuple):
+    """Points (m, k) of m pairs; index, first, second (m,): the pair, and its points on the path."""
+
+    index: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    gap: jax.Array
+    normal: Vector
+    place: Vector
+    exists: jax.Array
+
+
+def contact_rows(
+    tree: Tree, contact: Contact | ShapeContact, q: Float[Array, " nq"]
+) -> ContactRows:
     """The contact points at the configuration q (nq,)."""
     (frames,) = point_frames(tree, [contact.path], q)
     t, s = tree.topology, screws(tree, q)
     number: dict[str | None, int] = {name: b for b, name in enumerate((*t.bodies, None))}
-    bodies = [number[body] for body in contact.path.bodies]
-    dofs = np.append(t.body_dof, t.n_dofs)[bodies]
+    dofs = np.append(t.body_dof, t.n_dofs)[[number[body] for body in contact.path.bodies]]
     moves = np.concatenate((t.ancestor_mask, np.zeros((1, t.n_dofs), bool)))[dofs].astype(int)
-    numbers, witnesses, rows = [], [], []
+    found = list(
+        _shapes(contact, frames) if isinstance(contact, ShapeContact) else _bodies(contact, frames)
+    )
+    pairs = np.concatenate([np.repeat(met.index, met.gap.shape[1]) for met in found])
+    rows = [_rows(tree, s, met, moves[met.second] - moves[met.first]) for met in found]
+    gaps, exists = (
+        jnp.concatenate([a.ravel() for a in each])
+        for each in zip(*((met.gap, met.exists) for met in found), strict=True)
+    )
+    numbers = {
+        name: jnp.broadcast_to(getattr(contact, name, 0.0), len(contact.path.bodies))[pairs]
+        if isinstance(contact, Contact)
+        else getattr(contact, name)[pairs]
+        for name in OF_PAIRS
+    }
+    return ContactRows(pairs, gaps - numbers["margin"], exists, numbers, jnp.concatenate(rows))
+
+
+def _shapes(contact: ShapeContact, frames: Transform) -> Iterator[_Met]:
     for met in contact.meetings(frames):
         points = met.points
-        count = points.gap.shape[1]
-        relative = (moves[met.second] - moves[met.first])[:, None, :]
-        rows.append(_rows(tree, s, points, relative).reshape(-1, 6, t.nv))
-        witnesses.append(jax.tree.map(lambda a: a.reshape(-1), points))
-        numbers.append(np.repeat(met.index, count))
-    points = jax.tree.map(lambda *a: jnp.concatenate(a), *witnesses)
-    return ContactRows(np.concatenate(numbers), points, jnp.concatenate(rows))
+        place = (points.first + points.second) * 0.5
+        at = met.index, met.first, met.second
+        yield _Met(*at, points.gap, points.normal, place, points.valid)
 
 
-def _rows(tree: Tree, s: Screws, points: Witness, relative: np.ndarray) -> jax.Array:
-    """The rows (m, k, 6, nv) of points (m, k); relative (m, 1, n_dofs): 1, 0 or -1, which moves."""
-    place = (points.first + points.second) * 0.5
-    at, normal = jax.tree.map(lambda a: a[..., None], (place, points.normal))
-    axes = s.axes
-    linear = axes.linear + axes.angular.cross(at - s.origin)
-    motion = Motion(axes.angular, linear)
-    motion = jax.tree.map(lambda a: jnp.where(relative != 0, relative * a, 0), motion)
+def _bodies(contact: Contact, frames: Transform) -> Iterator[_Met]:
+    met, others = contact.meeting(frames), np.arange(1, len(contact.path.bodies))
+    gap, normal, place = jax.tree.map(lambda a: a[:, None], (met.gap, met.normal, met.place))
+    # Concentric spheres have no normal, and no contact.
+    yield _Met(others - 1, 0 * others, others, gap, normal, place, normal.square() > 0)
+
+
+def _rows(tree: Tree, s: Screws, met: _Met, relative: np.ndarray) -> jax.Array:
+    """The rows (m k, 6, nv) of points (m, k); relative (m, n_dofs): 1, 0 or -1, which dof moves."""
+    at, normal = jax.tree.map(lambda a: a[..., None], (met.place, met.normal))
+    signs, axes = relative[:, None, :], s.axes
+    motion = Motion(axes.angular, axes.linear + axes.angular.cross(at - s.origin))
+    motion = jax.tree.map(lambda a: jnp.where(signs != 0, signs * a, 0), motion)
     directions = (normal, *across(normal))
     rows = [d.dot(w) for w in (motion.linear, motion.angular) for d in directions]
-    columns = jnp.stack(rows, axis=2)
-    return jax.vmap(jax.vmap(jax.vmap(tree.generalised)))(columns)
+    columns = jnp.stack(rows, axis=2).reshape(-1, 6, tree.topology.n_dofs)
+    return jax.vmap(jax.vmap(tree.generalised))(columns)

@@ -20,11 +20,13 @@ from ..constraints.unilateral import HardContact, Unilateral, bilateral, unilate
 from ..dynamics.crba import crba
 from ..dynamics.free_flight import bases, carried, coast, pushed
 from ..forces.actuators.acting import joint_force_of, torques
+from ..forces.contact_report import touching_couplings
 from ..forces.contact_rows import contact_rows
+from ..forces.contacts import Contact
 from ..forces.joint_forces import JointStop, Stribeck
-from ..forces.shape_contact import OF_PAIRS, ShapeContact
+from ..forces.shape_contact import ShapeContact
 from ..integrators.convex import ConvexMechanics, Free, Impulses, Lines, Points
-from ..integrators.method import Method, Scalar, State
+from ..integrators.method import Scalar, State
 from ..solvers.linear import product
 from ..system.frozen import unfreeze
 from ..system.kinematic_tree import Tree
@@ -32,21 +34,21 @@ from ..system.system import System
 from .formulation import Formulation, Inputs
 
 # What the convex problem solves for, in place of forces.
-_SOLVED = ShapeContact, JointStop, Stribeck
+_SOLVED = Contact, ShapeContact, JointStop, Stribeck
 
 
 class ConvexMotion(eqx.Module):
     """The impulses of the step before each saved time, in N s or N m s; divided by dt mean forces.
 
-    bilateral (m + 1, b), contacts (m + 1, k, 3): as of `ContactMotion`. shapes (m + 1, p, 3): at
-    the contact points of shapes, normal and along two tangents. moments (m + 1, p, 3): about these
+    bilateral (m + 1, b), contacts (m + 1, k, 3): as of `ContactMotion`. points (m + 1, p, 3): at
+    those of compliant contacts, normal and along two tangents. moments (m + 1, p, 3): about these
     there, (m + 1, 0, 3) without the moments of the method. stops (m + 1, l): of `JointStop`,
     lower ones first. friction (m + 1, nv): dry friction of joints.
     """
 
     bilateral: jax.Array
     contacts: jax.Array
-    shapes: jax.Array
+    points: jax.Array
     moments: jax.Array
     stops: jax.Array
     friction: jax.Array
@@ -59,35 +61,42 @@ class ConvexFormulation(Formulation):
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts"))
 
     @classmethod
-    def check(cls, method: Method, system: System) -> None:
+    def check(cls, method: Any, system: System) -> None:
         for c in system.couplings:
-            if isinstance(c, ShapeContact | JointStop) and _differ(c.exponent, 1):
+            if isinstance(c, Contact | ShapeContact | JointStop) and _differ(c.exponent, 1):
                 raise ValueError(
                     f"simulate: {method.name} takes stiffness that is linear, and {c} of "
                     f"{system.name} has the exponent {float(c.exponent):g}; give it the exponent 1"
                 )
-            if isinstance(c, ShapeContact) and not getattr(method, "moments", True):
-                if _differ(c.spinning, 0) or _differ(c.rolling, 0):
-                    raise ValueError(
-                        f"simulate: {c} of {system.name} resists spinning or rolling, which "
-                        f"{method.name} leaves out by default; take {method.name}(moments=True)"
-                    )
+            turning = isinstance(c, ShapeContact) and any(
+                _differ(arm, 0) for arm in (c.spinning, c.rolling)
+            )
+            if turning and not method.moments:
+                raise ValueError(
+                    f"simulate: {c} of {system.name} resists spinning or rolling, which "
+                    f"{method.name} leaves out by default; take {method.name}(moments=True)"
+                )
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> ConvexMechanics:
         return Machine(self.tree, t, inputs, self.method.moments)
 
+    @property
+    def explicit(self) -> Tree:
+        tree = _without(self.tree, "friction", "damping", "stiffness")
+        return replace(tree, system=replace(tree.system, actuators=()))
+
     def record(self, state: State) -> ConvexMotion:
-        points, spins, rolls, lines, friction = state.memory
+        every, spins, rolls, lines, friction = state.memory
         lines, moments = lines[:, 0], jnp.concatenate((spins, rolls), axis=1)
         b, kinds = len(labels(bilateral(self.tree).constraints)), _unilateral(self.tree)
         hard = [isinstance(c, HardContact) for c in kinds]
         k, stops = sum(hard), len(hard) - sum(hard)
         along = jnp.pad(lines[b : b + stops, None], ((0, 0), (0, 2)))
         order = np.argsort(np.argsort(~np.array(hard, bool), kind="stable"), kind="stable")
-        shapes, hard_points = points[: len(points) - k], points[len(points) - k :]
-        contacts = jnp.concatenate((hard_points, along))[order]
+        points, of_bodies = jnp.split(every, [len(every) - k])
+        contacts = jnp.concatenate((of_bodies, along))[order]
         stopped = lines[b + stops :]
-        return ConvexMotion(lines[:b], contacts, shapes, moments, stopped, friction[:, 0])
+        return ConvexMotion(lines[:b], contacts, points, moments, stopped, friction[:, 0])
 
 
 class Machine(ConvexMechanics):
@@ -107,17 +116,8 @@ class Machine(ConvexMechanics):
         sizes = (k, 3), (s, 1), (s, 2), (lines, 1), (tree.topology.nv, 1)
         return Impulses(*(jnp.zeros(size, dtype) for size in sizes))
 
-    @property
-    def plain(self) -> Tree:
-        """The tree of the system without what the convex problem solves for."""
-        system = unfreeze(self.tree.system)
-        kept = tuple(c for c in system.couplings if not isinstance(c, _SOLVED))
-        none = np.zeros(self.tree.topology.n_dofs, self.tree.dtype)
-        joints = replace(system.joints, friction=none)
-        return replace(self.tree, system=replace(system, couplings=kept, joints=joints))
-
     def free(self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar) -> Free:
-        tree, joints = self.plain, self.tree.system.joints
+        tree, joints = _without(self.tree, "friction"), self.tree.system.joints
         h = jnp.asarray(h, v.dtype)
         a, tau = self.inputs.accelerating(tree, self.t, q, v)
         end = pushed(tree, q, v, a, tau, h) if bases(tree.topology) else v + h * a
@@ -149,16 +149,18 @@ class Machine(ConvexMechanics):
             jax.jvp(acting, (q, v), way)[1]
             for way in ((along, still), (jnp.zeros_like(q), jnp.ones_like(v)))
         )
-        return tuple(jnp.maximum(-joint_force_of(system, d), 0) for d in (by_q, by_v))
+        stiffness, damping = (-joint_force_of(system, d) for d in (by_q, by_v))
+        return jnp.maximum(stiffness, 0), jnp.maximum(damping, 0)
 
     def meetings(self, q: Float[Array, " nq"]) -> tuple[Points, Lines]:
         points, stops = _hard(self.tree, q)
-        points = [*_shapes(self.tree, q, self.moments), *points]
+        points = [*_compliant(self.tree, q, self.moments), *points]
         lines = [*_equations(self.tree, q), *stops, *_joint_stops(self.tree, q)]
-        n = self.tree.topology.nv
-        none = jnp.zeros(0, q.dtype), jnp.zeros((0, 3, n), q.dtype)
-        empty = Points(none[1], *[none[0]] * 5, none[0] > 0, none[1], none[0], none[0])
-        return _joined(empty, points), _joined(Lines(none[1][:, 0], *[none[0]] * 5), lines)
+        none, n = jnp.zeros(0, q.dtype), self.tree.topology.nv
+        rows = jnp.zeros((0, 3, n), q.dtype)
+        no_points = Points(rows, none, none, none, none, none, none > 0, rows, none, none)
+        no_lines = Lines(rows[:, 0], none, none, none, none, none)
+        return _joined(no_points, points), _joined(no_lines, lines)
 
     def dry_friction(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         tree = self.tree
@@ -184,6 +186,15 @@ class Machine(ConvexMechanics):
             return end, rates, True
         at, reached = consistent_position(kept, end)
         return at, carried(tree, end, rates, at) if turning else rates, reached
+
+
+def _without(tree: Tree, *numbers: str) -> Tree:
+    """The tree without what the convex problem solves for, and without numbers of the joints."""
+    system = unfreeze(tree.system)
+    kept = tuple(c for c in system.couplings if not isinstance(c, _SOLVED))
+    none = np.zeros(tree.topology.n_dofs, tree.dtype)
+    joints = replace(system.joints, **dict.fromkeys(numbers, none))
+    return replace(tree, system=replace(system, couplings=kept, joints=joints))
 
 
 def _differ(values: jax.Array, usual: float) -> bool:
@@ -221,26 +232,24 @@ def _hard(tree: Tree, q: jax.Array) -> tuple[list[Points], list[Lines]]:
     return points, stops
 
 
-def _shapes(tree: Tree, q: jax.Array, moments: bool) -> Iterator[Points]:
-    """The contact points of shapes; moments: whether those resist spinning and rolling."""
-    for contact in tree.system.couplings:
-        if isinstance(contact, ShapeContact):
-            met = contact_rows(tree, contact, q)
-            at = {name: getattr(contact, name)[met.pairs] for name in OF_PAIRS}
-            gap = met.points.gap - at["margin"]
-            turning = len(gap) if moments else 0
-            yield Points(
-                rows=met.rows[:, :3],
-                gaps=gap,
-                friction=at["friction"],
-                restitution=jnp.zeros_like(gap),
-                stiffness=at["stiffness"],
-                relaxation=at["dissipation"] * jnp.maximum(-gap, 0),
-                exists=met.points.valid,
-                turns=met.rows[:turning, 3:],
-                spinning=at["spinning"][:turning],
-                rolling=at["rolling"][:turning],
-            )
+def _compliant(tree: Tree, q: jax.Array, moments: bool) -> Iterator[Points]:
+    """The points of compliant contacts; moments: whether those resist spinning and rolling."""
+    for contact in touching_couplings(tree.system):
+        met = contact_rows(tree, contact, q)
+        numbers, gap = met.numbers, met.gaps
+        turning = len(gap) if moments else 0
+        yield Points(
+            rows=met.rows[:, :3],
+            gaps=gap,
+            friction=numbers["friction"],
+            restitution=jnp.zeros_like(gap),
+            stiffness=numbers["stiffness"],
+            relaxation=numbers["dissipation"] * jnp.maximum(-gap, 0),
+            exists=met.exists,
+            turns=met.rows[:turning, 3:],
+            spinning=numbers["spinning"][:turning],
+            rolling=numbers["rolling"][:turning],
+        )
 
 
 def _equations(tree: Tree, q: jax.Array) -> Iterator[Lines]:

@@ -292,6 +292,11 @@ class Formulation(eqx.Module):
         return None
 
     @property
+    def explicit(self) -> Tree:
+        """The system with those of its forces that limit the step of the method."""
+        return self.tree
+
+    @property
     def carries_states(self) -> bool:
         """Whether the method integrates the internal states of a system itself, beside q and v."""
         return False

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 from ..forces.internal_states import implicit_states, rates_at
 from ..integrators.method import Scalar, chosen
 from ..system.internal_states import states_of, tree_with_states
+from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs, StatesInStep
 
 
@@ -50,6 +51,10 @@ class BesideTheMotion(Formulation):
     @property
     def reads_once(self) -> bool:
         return self.motion.reads_once
+
+    @property
+    def explicit(self) -> Tree:
+        return self.motion.explicit
 
     def in_closed_form(self) -> Formulation:
         return self

@@ -130,8 +130,8 @@ class ConvexContact(Method):
 
     Bodies stick, slide and rest without creep, friction holds what it can. The memory is the
     impulses of the step before. Not differentiated is in which step an impact falls, as with
-    `Moreau`. moments: whether contact points of shapes also resist spinning and rolling, by the arms
-    of `touching`. Castro, Permenter and Han 2022.
+    `Moreau`. moments: whether contact points also resist spinning and rolling, by the arms of
+    `touching`. Castro, Permenter and Han 2022.
     """
 
     moments: bool = False
@@ -139,6 +139,8 @@ class ConvexContact(Method):
     equations: ClassVar[type] = ConvexMechanics
     implicit: ClassVar[bool] = True
     order: ClassVar[int] = 1
+    # Of springs and dampers between points, which act at the start of a step.
+    stability: ClassVar[tuple[float, float]] = 2.0, 2.0
 
     def init(self, problem: ConvexMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         return State(y, problem.nothing)

@@ -127,7 +127,10 @@ class TimeSteps(NamedTuple):
         start, end: q (nq,) and v (nv,). Of a machine with contacts and stops, which carry nothing
         before they are closed, at the end as well, whichever is worse.
         """
-        tree, inputs = self.tree, Inputs(None if u is None else constant(jax.lax.stop_gradient(u)))
+        tree, inputs = (
+            self.formulation.explicit,
+            Inputs(None if u is None else constant(jax.lax.stop_gradient(u))),
+        )
         force = passive
         if self.sampled is None and not remember(tree.system):
             force = lambda tree, q, v: inputs.acting(tree, 0.0, q, v)[0]  # noqa: E731

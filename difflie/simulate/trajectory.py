@@ -193,7 +193,13 @@ class Trajectory(eqx.Module):
         [19.61]
         """
         pairs = contact_of(system).pairs
-        return ContactReport(pairs, *_contacts(Tree.of(system), self.q, self.v))
+        return ContactReport(pairs, *_contacts(Tree.of(system), self.q, self.v, self._forces))
+
+    @property
+    def _forces(self) -> jax.Array | None:
+        """The mean forces (saved, p, 3) at contact points, of a method that has impulses there."""
+        impulses = getattr(self.states, "points", None)
+        return None if impulses is None else impulses / self.result.dt
 
     def constraint_violation(
         self, system: System
@@ -344,10 +350,12 @@ def _violation(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.A
 
 
 @jax.jit
-@functools.partial(jax.vmap, in_axes=(None, 0, 0))
-def _contacts(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+@functools.partial(jax.vmap, in_axes=(None, 0, 0, 0))
+def _contacts(
+    tree: Tree, q: jax.Array, v: jax.Array, forces: jax.Array | None
+) -> tuple[jax.Array, ...]:
     """The numbers of a `ContactReport`, (saved, ...) each, at q (saved, nq), v (saved, nv)."""
-    return contact_numbers(tree, q, v)
+    return contact_numbers(tree, q, v, forces)
 
 
 @eqx.filter_jit

@@ -20,7 +20,7 @@ from ..constraints.unilateral import HardContact, unilateral
 from ..dynamics import center_of_mass, momentum
 from ..dynamics.kinematics import body_world_poses
 from ..forces import energy
-from ..forces.contact_report import contact_numbers
+from ..forces.contact_report import contact_numbers, pushes
 from ..forces.contacts import Contact
 from ..forces.coupling import PointCoupling
 from ..forces.path import segments
@@ -186,7 +186,7 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
     q, v = (jnp.asarray(a[:count], system.neutral().dtype) for a in (q, v))
     z = getattr(run, "z", None)
     z = None if z is None else jnp.asarray(z[:count], q.dtype)
-    measured = _measured(system, q, v, z, _impulses(run, count))
+    measured = _measured(system, q, v, z, _impulses(run, count), _forces(run, count))
     # Finite numbers may have no poses: a quaternion that is zero, a number that overflows.
     count = _leading(system, np.isfinite(measured.poses).all(axis=(1, 2, 3)))
     seen: Any = jax.tree.map(lambda a: np.asarray(a[:count]), measured)
@@ -296,7 +296,12 @@ def _leading(system: System, finite: Any) -> int:
 
 @eqx.filter_jit
 def _measured(
-    system: System, q: jax.Array, v: jax.Array, z: jax.Array | None, impulses: jax.Array | None
+    system: System,
+    q: jax.Array,
+    v: jax.Array,
+    z: jax.Array | None,
+    impulses: jax.Array | None,
+    forces: jax.Array | None,
 ) -> _Seen:
     """All that is measured, in one compiled program."""
     strands = {}
@@ -310,11 +315,11 @@ def _measured(
             free = _counted(coupling, {*strands, *contacts, *taken})
             named[coupling.name or free] = coupling
 
-    def at(q: jax.Array, v: jax.Array, z: jax.Array | None, impulses: jax.Array | None) -> _Seen:
+    def at(q: jax.Array, v: jax.Array, z: Any, impulses: Any, forces: Any) -> _Seen:
         tree = Tree.of(system)
         kinetic, potential = energy(system if z is None else with_states(system, z), q, v)
         springs = {name: _strand(tree, spring, q) for name, spring in strands.items()}
-        pushes = {name: _contact(tree, contact, q, v) for name, contact in contacts.items()}
+        pushes = {name: _contact(tree, contact, q, v, forces) for name, contact in contacts.items()}
         return _Seen(
             poses=body_world_poses(tree, q).to_array(),
             com=center_of_mass(system, q),
@@ -325,7 +330,7 @@ def _measured(
             hard={} if impulses is None else _hard_contacts(tree, q, impulses),
         )
 
-    return jax.vmap(in_one(system.topology, at))(q, v, z, impulses)
+    return jax.vmap(in_one(system.topology, at))(q, v, z, impulses, forces)
 
 
 def _counted(coupling: Any, taken: set[Any]) -> str:
@@ -338,6 +343,12 @@ def _impulses(run: Any, count: int) -> jax.Array | None:
     """The impulses (m, k, 3) of contacts and stops, of a method that has them."""
     impulses = getattr(getattr(run, "states", None), "contacts", None)
     return None if impulses is None else jnp.asarray(impulses)[:count]
+
+
+def _forces(run: Any, count: int) -> jax.Array | None:
+    """The mean forces (m, p, 3) at compliant contacts, of a method that has impulses there."""
+    impulses = getattr(getattr(run, "states", None), "points", None)
+    return None if impulses is None else jnp.asarray(impulses)[:count] / run.result.dt
 
 
 def _hard_contacts(
@@ -365,15 +376,21 @@ def _strand(tree: Tree, coupling: Any, q: jax.Array) -> tuple[jax.Array, jax.Arr
 
 
 def _contact(
-    tree: Tree, contact: Contact | ShapeContact, q: jax.Array, v: jax.Array
+    tree: Tree,
+    contact: Contact | ShapeContact,
+    q: jax.Array,
+    v: jax.Array,
+    forces: jax.Array | None,
 ) -> tuple[jax.Array, jax.Array]:
     """The contact points (c, 3), and the forces (c, 3) there on the bodies at the other points.
 
     Of shapes one for each pair, on the second shape.
     """
     if isinstance(contact, ShapeContact):
-        _, _, force, place, _ = contact_numbers(tree, q, v)
+        _, _, force, place, _ = contact_numbers(tree, q, v, forces)
         return place, force
+    if forces is not None:
+        return pushes(tree, contact, q, forces)
     (frames,) = point_frames(tree, [contact.path], q)
     _, wrenches = world_wrenches(tree, [contact], q, v)
     return contact.meeting(frames).place.to_array(), wrenches.force.to_array()[1:]

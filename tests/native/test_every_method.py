@@ -57,13 +57,13 @@ MACHINES = {
 METHODS = (
     *("SemiImplicitEuler", "BodyFixedEuler", "StormerVerlet", "CF4", "RKMK8", "BogackiShampine32"),
     *("RungeKutta43", "DormandPrince54", "ImplicitMidpoint", "GaussLegendre6", "EnergyMomentum"),
-    *("VariationalMidpoint", "Moreau", "GeneralizedAlpha", "BDF2", "Rattle"),
+    *("VariationalMidpoint", "Moreau", "ConvexContact", "GeneralizedAlpha", "BDF2", "Rattle"),
 )
 REFUSED = {("VariationalMidpoint", "loop"), ("EnergyMomentum", "loop")}
 QUICK = ("DormandPrince54", "friction")
 # Operations are those of the method, with and without constraints, or those of the machine.
 CASES = [(m, k) for m in METHODS for k in ("friction", "loop")]
-CASES += [(m, k) for m in ("CF4", "GeneralizedAlpha") for k in MACHINES if (m, k) not in CASES]
+CASES += [(m, k) for m in ("CF4", "ConvexContact", "GeneralizedAlpha") for k in MACHINES if (m, k) not in CASES]
 
 
 def moved(method, kind):
