@@ -188,7 +188,7 @@ def least(
     laws = Impulses(
         _contact_law(points, moving(points.rows), before, end, last.points, h),
         *_moment_laws(points, moving(turns), last),
-        _line_law(lines, moving(lines.rows), before, end, h),
+        _line_law(lines, moving(lines.rows), before, end, last.lines, h),
         _dry_law(1 / mass, dry[:, None], last.friction),
     )
 
@@ -279,21 +279,26 @@ def _dry_law(inverse_mass: jax.Array, most: jax.Array, last: jax.Array) -> Inter
 
 
 def _line_law(
-    lines: Lines, moved: jax.Array, before: jax.Array, end: jax.Array, h: jax.Array
+    lines: Lines,
+    moved: jax.Array,
+    before: jax.Array,
+    end: jax.Array,
+    last: jax.Array,
+    h: jax.Array,
 ) -> Intervals:
     """The law of equations and stops; as `_contact_law`."""
     inverse_mass = jnp.sum(lines.rows * moved, axis=1)
-    inverse_mass = jnp.where(inverse_mass > 0, inverse_mass, 1)
+    # Of equations that nothing can violate, as those of a planar loop out of its plane, too.
+    floor = 1e-6 * jnp.max(inverse_mass, initial=0)
+    inverse_mass = jnp.where(inverse_mass > floor, inverse_mass, jnp.where(floor > 0, floor, 1))
     coming, arriving = product(lines.rows, before), product(lines.rows, end)
     softness, target = _softness(inverse_mass, lines, h)
     bounces, target = _rebound(lines, target, coming, arriving, h)
     softness = jnp.where(bounces, _STIFF * inverse_mass, softness)
-    # An equation is kept at the end of the step, to rounding errors of its multiplier.
-    always, exact = lines.lower < 0, float(jnp.finfo(h.dtype).eps) ** 0.5 * inverse_mass
-    softness, target = (
-        jnp.where(always, exact, softness),
-        jnp.where(always, -lines.gaps / h, target),
-    )
+    # An equation holds at the end of the step, but for what changes in its impulse.
+    always, dry = lines.lower < 0, _DRY * inverse_mass
+    softness = jnp.where(always, dry, softness)
+    target = jnp.where(always, dry * last[:, 0] - lines.gaps / h, target)
     return Intervals(lines.lower, jnp.full_like(lines.lower, jnp.inf), softness, target)
 
 

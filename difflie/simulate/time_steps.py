@@ -132,7 +132,7 @@ class TimeSteps(NamedTuple):
             Inputs(None if u is None else constant(jax.lax.stop_gradient(u))),
         )
         force = passive
-        if self.sampled is None and not remember(tree.system):
+        if self.sampled is None and not remember(tree.system) and tree is self.tree:
             force = lambda tree, q, v: inputs.acting(tree, 0.0, q, v)[0]  # noqa: E731
 
         def looked(q: jax.Array, v: jax.Array) -> Resolution:

@@ -38,8 +38,10 @@ class ConvexNewton(Search):
             share, r = _least(residual, x, d, -jnp.sum(d * before))
             step = share * d
             x, moved, largest = x + step, jnp.max(jnp.abs(step)), jnp.max(jnp.abs(r))
-            small = largest <= 100 * eps * size(x)
-            still = (count > 0) & (moved <= 4 * eps * jnp.max(jnp.abs(x)))
+            scale = size(x)
+            # Where the function is steep, rounding errors of r are large, but not those of x.
+            small = largest <= 100 * eps * scale
+            still = (count > 0) & (moved <= 32 * eps * scale)
             direction = -_solved(hessian(x), r)
             return x, direction, r, small | still, ~jnp.isfinite(largest), count + 1
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loops import four_bar
 
 import difflie as dl
 from difflie.constraints import HardStop, SphereOnPlane
@@ -309,3 +310,21 @@ def test_every_step_of_tosses_is_solved(shape):
         assert np.diff(energy, axis=1).max() < 1e-2
         at_rest = np.abs(np.asarray(run.v[:, -1])).max(axis=1)
         assert np.median(at_rest) < (1e-12 if dtype == "float64" else 1e-5)
+
+
+def test_closed_loops_move_and_have_derivatives():
+    """Guards equations that nothing can violate, of a planar loop, and the order of loops."""
+    system, q, v = four_bar()
+
+    def end(v, dt, method="ConvexContact"):
+        return run_of(system, q, v, dt, 0.05, method=method)
+
+    exact = end(v, 1e-4, "RKMK4")
+    runs = [end(v, dt) for dt in (1e-3, 5e-4)]
+    errors = [float(np.abs(run.q[-1] - exact.q[-1]).max()) for run in runs]
+    assert runs[1].constraint_violation(system)[0].max() < 1e-12
+    np.testing.assert_allclose(errors[0] / errors[1], 2, rtol=0.15)
+    along = np.asarray(v)
+    slope = jax.jvp(lambda v: end(v, 5e-4).q[-1], (v,), (along,))[1]
+    other = jax.jvp(lambda v: end(v, 1e-4, "RKMK4").q[-1], (v,), (along,))[1]
+    np.testing.assert_allclose(slope, other, rtol=2e-2)

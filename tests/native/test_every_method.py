@@ -63,7 +63,12 @@ REFUSED = {("VariationalMidpoint", "loop"), ("EnergyMomentum", "loop")}
 QUICK = ("DormandPrince54", "friction")
 # Operations are those of the method, with and without constraints, or those of the machine.
 CASES = [(m, k) for m in METHODS for k in ("friction", "loop")]
-CASES += [(m, k) for m in ("CF4", "ConvexContact", "GeneralizedAlpha") for k in MACHINES if (m, k) not in CASES]
+CASES += [
+    (m, k)
+    for m in ("CF4", "ConvexContact", "GeneralizedAlpha")
+    for k in MACHINES
+    if (m, k) not in CASES
+]
 
 
 def moved(method, kind):
