@@ -21,11 +21,13 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
+from ..constraints import Projection
 from ..constraints.equations import equations
 from ..constraints.unilateral import bilateral
 from ..dynamics.crba import crba
 from ..forces.internal_states import state_rates
 from ..forces.passive import passive
+from ..formulations import formulated
 from ..integrators import Method
 from ..integrators.method import FieldMethod
 from ..solvers.linear import factor_from_tips, minimum_norm, product
@@ -241,7 +243,8 @@ def look_once(
 
 @eqx.filter_jit
 def _alone(tree: Tree, q: jax.Array, v: jax.Array, dt: jax.Array, method: Method) -> Resolution:
-    return resolution(tree, q, v, None, passive, dt, method)
+    explicit = formulated(tree, method, Projection()).explicit
+    return resolution(explicit, q, v, None, passive, dt, method)
 
 
 def warn_of(made: Resolution | None, caller: str) -> None:

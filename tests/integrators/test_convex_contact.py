@@ -328,3 +328,14 @@ def test_closed_loops_move_and_have_derivatives():
     slope = jax.jvp(lambda v: end(v, 5e-4).q[-1], (v,), (along,))[1]
     other = jax.jvp(lambda v: end(v, 1e-4, "RKMK4").q[-1], (v,), (along,))[1]
     np.testing.assert_allclose(slope, other, rtol=2e-2)
+
+
+def test_only_what_is_explicit_limits_the_step():
+    """Guards warnings: of a spring between points that is too stiff, and not of contacts."""
+    stiff = cube(stiffness=1e9)
+    assert run_of(stiff, on_ground(stiff), np.zeros(6), 5e-3, 0.1).result.resolution.good
+    dl.step(stiff, on_ground(stiff), np.zeros(6), dt=5e-3, method="ConvexContact")
+    spring = dl.Spring([(None, (0, 0, 1)), ("box", (0, 0, 0))], 1e7, 0.95)
+    sprung = dl.attach(stiff, spring)
+    with pytest.warns(UserWarning, match="ConvexContact does not resolve its stiffness"):
+        run_of(sprung, on_ground(sprung), np.zeros(6), 5e-3, 0.01)

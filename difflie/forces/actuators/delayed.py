@@ -114,6 +114,11 @@ class Delayed(Actuator):
     def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
         return None if self.delay is None else DelayLine.filled(command, self.most_steps)
 
+    @property
+    def has_state(self) -> bool:
+        # Without a trace of `init`, which every call of a simulation would pay for.
+        return self.delay is not None if type(self).init is Delayed.init else super().has_state
+
     def late(self, command: Scalar, memory: Any) -> tuple[Scalar, Any]:
         """The command () that acts in this step, and the memory after it."""
         if self.delay is None or memory is None:

@@ -269,6 +269,10 @@ class Thruster(Actuator):
     def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
         return None if self.lag is None else jnp.zeros_like(command)
 
+    @property
+    def has_state(self) -> bool:
+        return self.lag is not None if type(self).init is Thruster.init else super().has_state
+
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         target = between(command, 0.0, jnp.inf if self.max_thrust is None else self.max_thrust)
         if self.lag is None or memory is None:
