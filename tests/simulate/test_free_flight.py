@@ -11,7 +11,7 @@ from difflie.constraints import Proportional, SphereOnPlane, SphericalConstraint
 from difflie.dynamics.free_flight import carried
 from difflie.system.kinematic_tree import Tree
 
-METHODS = ["SemiImplicitEuler", "Moreau"]
+METHODS = ["SemiImplicitEuler", "Moreau", "ConvexContact"]
 STILL = jnp.zeros(3)
 
 
