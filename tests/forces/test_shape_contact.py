@@ -98,6 +98,32 @@ def test_a_block_slides_until_it_stops():
     assert abs(run.v[-1, 3]) < 1e-6
 
 
+@pytest.mark.slow
+def test_the_creep_of_what_overhangs():
+    """Guards creep on a tilted face, vs tan(tilt) / mu, and less than 0.1 mm a minute if asked."""
+    body = dl.Body(
+        name="body", joint=dl.Free(), mass=2.0, com=(0.02, 0, 0), inertia=np.eye(3) * 0.01
+    )
+    shapes = {"upper": dl.Box("body", (0.1, 0.07, 0.05)), "lower": dl.Box(None, (0.06, 0.05, 0.05))}
+    drifts = {}
+    for slip, time in ((1e-2, 6), (1e-4, 60)):
+        system = dl.chain([body]).with_shapes(shapes)
+        system = dl.touching(system, "lower", "upper", slip_velocity=slip, friction=0.8)
+        run = dl.simulate(
+            *(system, at(system, (0, 0, 0.0998)), np.zeros(6)),
+            dt=1e-3,
+            steps=1000 * (time + 1),
+            save_every=1000,
+            method=dl.GeneralizedAlpha(),
+        )
+        assert run.result.ok
+        drifts[slip] = (run.q[-1, 4] - run.q[1, 4]) / time
+        tilt = 2 * run.q[1, 2]
+        assert tilt > 1e-4
+        np.testing.assert_allclose(drifts[slip], slip * tilt / 0.8, rtol=0.02)
+    assert 60 * drifts[1e-4] < 1e-4
+
+
 @pytest.mark.parametrize(("spin", "arm"), [([3.0, 0, 0], 0.002), ([0, 0, 5.0], 0.01)])
 def test_spinning_and_rolling_friction(spin, arm):
     """Guards the moments: a rolling and a spinning ball lose speed as their arms say."""

@@ -257,6 +257,67 @@ def test_tables(robot, tmp_path, old, new, message):
     np.testing.assert_allclose(contact.friction, 0.6)
 
 
+RESTING = """<mujoco><option cone="elliptic" timestep="0.001"/>
+  <asset><mesh name="hull" vertex="{}"/></asset>
+  <worldbody>
+    <geom name="floor" type="plane" size="1 1 1"/>
+    <geom name="table" type="box" size="0.3 0.3 0.1" pos="2 0 0"/>{}
+  </worldbody></mujoco>"""
+RESTING_LINK = """<robot name="r"><link name="body">
+  <inertial><origin xyz="{}"/><mass value="2"/>
+    <inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial>
+  <collision><origin rpy="{} 0 0"/><geometry>{}</geometry></collision></link></robot>"""
+# The shape in both formats, its turn about x, its half height, its centre of mass.
+RESTING_SHAPES = {
+    "box": ('type="box" size=".1 .07 .05"', '<box size=".2 .14 .1"/>', 0, 0.05, ".02 .01 .01"),
+    "capsule": (
+        'type="capsule" size=".05 .08"',
+        '<capsule radius=".05" length=".16"/>',
+        np.pi / 2,
+        0.05,
+        "0 .02 -.01",
+    ),
+    "hull": ('type="mesh" mesh="hull"', '<mesh filename="hull.stl"/>', 0, 0.05, ".02 .01 .01"),
+}
+
+
+def resting(tmp_path, kind):
+    """Systems of one free body each a little above the ground, from a file, and where it starts."""
+    corners = np.array(
+        [[x, y, z] for x in (-0.1, 0.1) for y in (-0.07, 0.06) for z in (-0.05, 0.05)]
+    )
+    for shape, (geom, collision, turn, height, com) in RESTING_SHAPES.items():
+        place = np.array([0, 0, height])
+        if kind == "urdf":
+            trimesh.convex.convex_hull(corners).export(tmp_path / "hull.stl")
+            path = tmp_path / f"{shape}.urdf"
+            path.write_text(RESTING_LINK.format(com, turn, collision))
+            system = quietly(dl.load, path, base="free", contacts=True)
+            system = dl.touching(system.with_shapes({"floor": dl.Plane()}), "floor", "*")
+        else:
+            on_table = kind == "mjcf, on a table"
+            place = place + on_table * np.array([2, 0, 0.1])
+            body = f"""<body name="body" pos="{" ".join(map(str, place))}"><freejoint/>
+              <inertial pos="{com}" mass="2" diaginertia=".01 .01 .01"/>
+              <geom {geom} euler="{np.degrees(turn)} 0 0"/></body>"""
+            path = tmp_path / f"{shape}.xml"
+            path.write_text(RESTING.format(" ".join(map(str, corners.ravel())), body))
+            system = quietly(dl.load, path, contacts=True)
+        yield shape, system, system.neutral().at[4:].set(place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mjcf", "mjcf, on a table", "urdf"])
+def test_what_rests_on_the_ground_stays(tmp_path, kind):
+    """Guards rest for 60 s of a box, a capsule and a hull, centres of mass off the middle."""
+    for shape, system, q in resting(tmp_path, kind):
+        run = dl.simulate(system, q, np.zeros(6), dt=5e-4, steps=122_000, save_every=2000)
+        after = run.q[1:]  # s
+        moved = np.abs(after - after[0]).max()
+        assert run.result.ok and moved < 1e-9, (shape, moved)
+        assert np.abs(run.q[-1, 4:] - q[4:]).max() < 2e-3, shape
+
+
 def quadruped():
     """A trunk on four legs of two links with servos, and feet that are balls."""
     legs, motors = "", ""
