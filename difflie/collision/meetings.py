@@ -12,7 +12,7 @@ import numpy as np
 from ..groups import so3
 from ..groups.components import Matrix, Vector
 from ..spatial import Transform
-from .distances.table import contact_points, is_closed_form
+from .distances.table import contact_points, takes_long
 from .distances.witness import Witness
 from .pairs import Pair
 from .shapes import Shape
@@ -67,7 +67,7 @@ def meetings(
             given += [at, jax.tree.map(lambda *a: jnp.stack(a), *numbers)]
         meet, kinds = contact_points(one[0], other[0]), (one[0], other[0])
         bounds = [shapes[pairs[k][0]].bound + shapes[pairs[k][1]].bound for k in members]
-        balls = None if is_closed_form(*kinds) else jnp.stack(bounds)
+        balls = jnp.stack(bounds) if takes_long(*kinds) else None
         yield Meetings(np.array(members), places[0], places[1], meet, tuple(given), balls)
 
 
