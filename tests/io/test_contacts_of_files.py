@@ -203,6 +203,16 @@ def test_height_fields_are_those_of_mujoco(tmp_path):
     np.testing.assert_allclose(again.shapes["ground"].half_sizes, [2, 1])
 
 
+def test_what_no_height_field_touches_is_named(tmp_path):
+    """Guards that a file with an ellipsoid over a height field loads, with its other contacts."""
+    egg = '<geom name="egg" type="ellipsoid" size="0.1 0.2 0.3"/><geom name="ball"'
+    (tmp_path / "m.xml").write_text(HILLS.replace('<geom name="ball"', egg))
+    with pytest.warns(UserWarning, match="no ellipsoids and cylinders; left out: ground and egg"):
+        system = dl.load(tmp_path / "m.xml", contacts=True)
+    (contact,) = system.couplings
+    assert contact.pairs == (("ground", "ball"),)
+
+
 TABLES = """
 [system]
 file = "r.urdf"

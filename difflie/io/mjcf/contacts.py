@@ -6,12 +6,15 @@ both bodies.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...collision.pairs import Pair
+from ...system.shown import some
+from ...system.validation import warn
 from .shapes import OFF, geom_names
 from .softness import soft_numbers
 
@@ -42,7 +45,7 @@ def geom_contacts(
 
     bodies: the model's but the world; shapes: names of the geoms that are shapes; disabled: the
     option flags that are off. adds: whether margins of two geoms add up, as in MuJoCo 4; before, it
-    is the larger one less the larger gap.
+    is the larger one less the larger gap. Warns of pairs with a height field that cannot touch.
     """
     parents = "filterparent" not in disabled
     names = geom_names(model, bodies)
@@ -50,7 +53,7 @@ def geom_contacts(
         frozenset((int(model.pair_geom1[p]), int(model.pair_geom2[p]))): p
         for p in range(model.npair)
     }
-    found, laws = [], []
+    found, laws, deaf = [], [], []
     for a in range(model.ngeom):
         for b in range(a + 1, model.ngeom):
             if names[a] not in shapes or names[b] not in shapes or disabled & OFF:
@@ -58,9 +61,14 @@ def geom_contacts(
             pair = explicit.get(frozenset((a, b)))
             if pair is None and not _collide(model, a, b, parents):
                 continue
+            if _passes(model, a, b):
+                deaf.append(f"{names[a]} and {names[b]}")
+                continue
             law = _combined(model, a, b, adds) if pair is None else _given(model, pair, adds)
             found.append((names[a], names[b]))
             laws.append(_numbers(model, a, b, law))
+    if deaf:
+        warn(f"height fields touch no ellipsoids and cylinders; left out: {some(deaf, 4)}")
     keys = "stiffness", "dissipation", "friction", "spinning", "rolling", "margin"
     columns = zip(*laws, strict=True) if laws else [()] * len(keys)
     return Contacts(found, {key: list(c) for key, c in zip(keys, columns, strict=True)})
@@ -86,6 +94,15 @@ def _collide(model: Any, a: int, b: int, parents: bool) -> bool:
         return True
     above = (int(weld[model.body_parentid[x]]) for x in (first, second))
     return next(above) != second and next(above) != first
+
+
+def _passes(model: Any, a: int, b: int) -> bool:
+    """Whether two geoms are a height field and a kind of shape that none touches."""
+    types = importlib.import_module("mujoco").mjtGeom
+    both = {int(model.geom_type[a]), int(model.geom_type[b])}
+    return int(types.mjGEOM_HFIELD) in both and not both.isdisjoint(
+        (int(types.mjGEOM_ELLIPSOID), int(types.mjGEOM_CYLINDER))
+    )
 
 
 def _combined(model: Any, a: int, b: int, adds: bool) -> _Law:
