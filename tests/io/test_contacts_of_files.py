@@ -94,6 +94,32 @@ def test_a_ball_sinks_in_as_in_mujoco(tmp_path, numbers):
     np.testing.assert_allclose(depth, expected, rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("option", "numbers"),
+    [
+        ("", 'friction="2 0.1 0.1"'),
+        ("", 'friction="0.6"'),
+        ("", 'friction="0.7 0.1 0.1" condim="6"'),
+        ('impratio="4"', 'friction="1.2" condim="4"'),
+        ("", 'condim="1"'),
+    ],
+)
+def test_a_ball_on_pyramids_sinks_in_as_in_mujoco(tmp_path, option, numbers):
+    """Guards the stiffness that the edges of a pyramidal cone, the default, have together."""
+    text = FALL.replace('cone="elliptic"', option).replace(
+        'type="plane"', 'type="plane" friction="0"'
+    )
+    (tmp_path / "m.xml").write_text(text.format(numbers))
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    data = mujoco.MjData(model)
+    for _ in range(3000):
+        mujoco.mj_step(model, data)
+    system = quietly(dl.load, tmp_path / "m.xml", contacts=True)
+    q = system.neutral().at[6].set(data.qpos[2])
+    force = dl.passive_force(system, q, np.zeros(6))[5]
+    np.testing.assert_allclose(force, 9.81 * float(dl.total_mass(system)), rtol=1e-3)
+
+
 def test_without_contacts_nothing_changes(tmp_path):
     """Guards that shapes alone change no motion, and that results say that they do not touch."""
     (tmp_path / "m.xml").write_text(FALL.format(""))

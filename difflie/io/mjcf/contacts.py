@@ -19,6 +19,7 @@ from .shapes import OFF, geom_names
 from .softness import soft_numbers
 
 _LEAST = 1e-15
+_LEAST_FRICTION = 1e-5  # MuJoCo's mjMINMU
 
 
 class Contacts(NamedTuple):
@@ -141,7 +142,8 @@ def _given(model: Any, pair: int, adds: bool) -> _Law:
 def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:
     """Stiffness, dissipation, friction, spinning, rolling and margin of a contact."""
     weight = float(model.body_invweight0[model.geom_bodyid[[a, b]], 0].sum())
-    stiffness, dissipation = soft_numbers(model, law.solref, law.solimp, weight)
+    rows = _edges(model, law)
+    stiffness, dissipation = soft_numbers(model, law.solref, law.solimp, weight, rows)
     slide, spin, roll = map(float, law.friction)
     return (
         stiffness,
@@ -151,3 +153,17 @@ def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:
         roll if law.dim > 4 else 0.0,
         law.margin,
     )
+
+
+def _edges(model: Any, law: _Law) -> float:
+    """What the edges of a pyramidal cone carry together, by what one normal constraint carries.
+
+    Each of the 2 (dim - 1) edges has 2 mu^2 (1 + s^2) times the regularisation of that, s the
+    friction and mu that with impratio.
+    """
+    pyramids = importlib.import_module("mujoco").mjtCone.mjCONE_PYRAMIDAL
+    slide = max(float(law.friction[0]), _LEAST_FRICTION)
+    if law.dim == 1 or model.opt.cone != int(pyramids):
+        return 1.0
+    mu = slide / np.sqrt(model.opt.impratio)
+    return (law.dim - 1) / (mu**2 * (1 + slide**2))

@@ -19,13 +19,14 @@ _DEFAULT = 0.02, 1.0  # MuJoCo's solref
 
 
 def soft_numbers(
-    model: Any, solref: np.ndarray, solimp: np.ndarray, weight: float
+    model: Any, solref: np.ndarray, solimp: np.ndarray, weight: float, rows: float = 1.0
 ) -> tuple[float, float]:
     """The stiffness in N/m or N m/rad and the dissipation in s/m or s/rad of a soft constraint.
 
-    weight: its inverse inertia in 1/kg or 1/(kg m^2).
+    weight: its inverse inertia in 1/kg or 1/(kg m^2); rows: by how many constraints of this one it
+    is held.
     """
-    k, c = _reference(model, solref, solimp)
+    k, c = (rows * number for number in _reference(model, solref, solimp))
     if k == 0:
         return 0.0, 0.0
     start = _impedance(solimp, 0.0)
