@@ -34,7 +34,7 @@ CHECKED = {
     "parameters": "block nearness paths pseudo_inertia",
     "simulate": "result step_status trajectory",
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
-    "problem readings recursive_least_squares sensors shooting",
+    "problem reactions readings recursive_least_squares sensors shooting",
     "control": "matrix_equations",
     "reproduce": "goetz.chain goetz.energy_stable goetz.variational mueller.transition",
 }

@@ -26,6 +26,7 @@ from .losses import Squares as Squares
 from .problem import Layout as Layout
 from .problem import OfMachine as OfMachine
 from .problem import Problem as Problem
+from .reactions import with_closed_contacts as with_closed_contacts
 from .reading.columns import DataError as DataError
 from .reading.logs import columns_of as columns_of
 from .reading.logs import read_recording as read_recording

@@ -170,8 +170,8 @@ def linear(
     values = np.linalg.lstsq(kept, target[:, 0], rcond=None)[0]
     residual = (y - w[:, base.columns] @ values).reshape(-1, system.nv)
     variance = float(np.sum(residual**2)) / (count - rank)
-    each = np.maximum(there.reshape(residual.shape).sum(axis=0), 1)
-    squares = np.sum((residual * np.asarray(problem.deviation)) ** 2, axis=0)
+    each = np.maximum(np.asarray(problem.there).sum(axis=0), 1)
+    squares = np.sum(np.asarray(problem.of_commands(system, jnp.asarray(residual))) ** 2, axis=0)
     names = names_of(base, chi_names(system, joints))
     known = information(kept, 1.0 if known_deviations else variance, names)
     errors = uncertainty(

@@ -64,6 +64,12 @@ in difflie/io/couplings.py. Files without a header or times, and bodies in free 
     [validation]
     observe = 10                          # rows of a window, which find the state it starts at
 
+Contacts with the ground, whose reactions fits of torques eliminate:
+
+    [data]
+    closed = {left_foot = "switch1", right_foot = "switch2"}   # columns; not zero: closed
+    closed_below = 0.002                  # m: or from the gaps of shapes that touch
+
 Other sensors have tables [[sensor]], see `SensorTable`. Without [[parameter]] all numbers of an arm
 are found, see `ArmTable`. Beside [[parameter]], [nearness] with a weight holds all bodies near the
 file's.
@@ -119,6 +125,7 @@ from .inverse_dynamics import InverseDynamics
 from .least_squares import Improved, LevenbergMarquardt, Progress
 from .losses import Cauchy, Huber, Loss, Squares
 from .problem import Problem
+from .reactions import with_closed_contacts
 from .reading.logs import read_recording
 from .readings import Readings
 from .recordings import Recording
@@ -311,6 +318,7 @@ def _recording(config: Study, system: System, path: Path, name: str, run: RunTab
         topic=table.topic,
         joints=[joint for joint, _ in system.topology.velocity_labels],
         readings={sensor.name: sensor.columns for sensor in config.sensor},
+        closed=table.closed,
         **table.columns,
     )
     recording = with_poses(config, dataclasses.replace(recording, name=name, weight=run.weight))
@@ -326,6 +334,8 @@ def _recording(config: Study, system: System, path: Path, name: str, run: RunTab
     if first is not None or last is not None:
         ends = -np.inf if first is None else first, np.inf if last is None else last
         recording = recording.between(*ends)
+    if table.closed_below is not None:
+        recording = with_closed_contacts(system, recording, table.closed_below)
     if run.first is not None or run.last is not None:
         part = f"{recording.name} ({recording.t[0]:.4g} to {recording.t[-1]:.4g} s)"
         recording = dataclasses.replace(recording, name=part)
@@ -385,8 +395,8 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
     table, readings = config.fit, deviations_of_sensors(config)
     problems: list[Problem] = []
     if table.error in ("torque", "both"):
-        loose = np.inf if table.unactuated is None else table.unactuated
-        problems.append(InverseDynamics.of(system, recordings, table.torque, loose))
+        given = table.torque, table.unactuated
+        problems.append(InverseDynamics.of(system, recordings, *given))
     if table.error == "torque" and readings:
         problems.append(Readings.of(system, recordings, readings))
     if table.error in ("motion", "both"):

@@ -10,6 +10,7 @@ corrected by the encoders. The error is linear in the inertial parameters and in
 accelerations, and attributes their noise to the torque. Start with this error. Atkeson, An,
 Hollerbach 1986. Internal states follow the measured motion, see `internal_states.py`; the gain of
 an actuator with some is that of a shift of the commands which has lasted as long as the recording.
+Reactions at closed contacts are eliminated, see `reactions.py`.
 
 Smoothing averages accelerations over its window, but the mean of friction is not friction at the
 mean velocity. So with smoothed recordings all other torques are averaged like the accelerations,
@@ -26,6 +27,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
@@ -49,7 +51,11 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .internal_states import last_there, lasting_change, states_at_rows
 from .problem import Deviation, Layout, Problem, deviations, needed
+from .reactions import closed_pairs, motions_left, without_contacts
 from .recordings import DataError, Recording, as_recordings, filled
+
+# With closed contacts a torque that does not depend on its command counts with so many deviations.
+_SILENT = 1e4
 
 
 class InverseDynamics(Problem):
@@ -59,7 +65,8 @@ class InverseDynamics(Problem):
     s, increasing over all recordings; first (n,): the first row of each row's recording. there (n,
     nv): whether it was measured; in gaps tau is interpolated, since delayed rows need it. kernel
     (k,): the weights of the averages that smoothed accelerations are, without unit, None for none;
-    tau is as it was before smoothing.
+    tau is as it was before smoothing. left (n, nv, nv): the motions that closed contacts leave, on
+    which errors are projected, over deviations, and zeros; None without closed contacts.
     """
 
     t: jax.Array
@@ -71,13 +78,14 @@ class InverseDynamics(Problem):
     there: jax.Array
     deviation: jax.Array
     kernel: jax.Array | None
+    left: jax.Array | None = None
 
     @staticmethod
     def of(
         system: System,
         recordings: Sequence[Recording],
         deviation: Deviation = 1.0,
-        unactuated: Deviation = np.inf,
+        unactuated: Deviation | None = None,
     ) -> InverseDynamics:
         """The problem of recordings with q, v, a and tau.
 
@@ -87,10 +95,10 @@ class InverseDynamics(Problem):
 
         Rows in which q, v or a has a gap are gaps, and so are those at the ends of smoothed
         recordings, whose averages would reach beyond them, and torques that do not count
-        (`Recording.counts`). Raises DataError for missing quantities,
-        for recordings that are smoothed differently or too short for it, for systems with
-        constraints, whose reactions are not measured, and for several actuators at one degree of
-        freedom.
+        (`Recording.counts`). Raises DataError for missing quantities, for recordings that are
+        smoothed differently or too short for it, for systems with constraints, whose reactions are
+        not measured, for several actuators at one degree of freedom, and for closed contacts that
+        leave no motion of which all torques are known.
         """
         check_system(system)
         recordings = as_recordings(recordings)
@@ -109,6 +117,9 @@ class InverseDynamics(Problem):
         # A force along an axis, or of a tendon, may act on every dof.
         along = [i for i, a in enumerate(system.actuators) if a.single_dof(system) is None]
         there = ~(lost | gaps | np.isnan(tau[:, along]).any(axis=1, keepdims=True))
+        contacts = any(recording.closed for recording in recordings)
+        if unactuated is None:
+            unactuated = float(np.mean(deviation)) if contacts else np.inf
         times = [recording.t for recording in recordings]
         tau = np.concatenate([filled(t, p["tau"]) for t, p in zip(times, parts, strict=True)])
         t, first = _one_after_the_other(times)
@@ -140,12 +151,36 @@ class InverseDynamics(Problem):
             there &= _inside(recordings, len(kernel) // 2 + 1)[:, None]
             kernel = jnp.asarray(kernel, system.dtype)
         t, q, v, a, tau, off = (jnp.asarray(x, system.dtype) for x in (t, q, v, a, tau, off))
-        first, there = jnp.asarray(first), jnp.asarray(there)
-        return InverseDynamics(t, first, q, v, a, tau, there, off, kernel)
+        problem = InverseDynamics(
+            *(t, jnp.asarray(first), q, v, a, tau, jnp.asarray(there), off, kernel)
+        )
+        return problem._eliminated(system, recordings) if contacts else problem
+
+    def _eliminated(self, system: System, recordings: Sequence[Recording]) -> InverseDynamics:
+        """The problem without the reactions at closed contacts."""
+        q, _ = to_true(system, self.q, self.v)
+        pairs, closed = closed_pairs(system, recordings, q)
+        there = np.asarray(self.there)
+        if self.kernel is not None:
+            # Averages reach over rows with other reactions.
+            wide, first = len(self.kernel) // 2 * 2 + 1, np.asarray(self.first)
+            alike = [_constant(closed[first == k], wide) for k in np.unique(first)]
+            there = there & np.concatenate(alike)[:, None]
+        kept = dataclasses.replace(self, there=jnp.asarray(there))
+        deviation, known = (np.asarray(x) for x in kept._deviations(system))
+        left = motions_left(system, pairs, closed, q, known, deviation)
+        if not left.any():
+            raise DataError(
+                f"{system.name}: the closed contacts leave no motion of which all torques are "
+                "known; give `unactuated`, the deviation of forces at dofs without an actuator, "
+                "or fit motions (Shooting)"
+            )
+        return dataclasses.replace(kept, left=jnp.asarray(left, system.dtype))
 
     def torques(self, system: System) -> Float[Array, "n nv"]:
         """The torques (n, nv) in N m or N that the motion needs, averaged where it is smoothed."""
-        tree, z = Tree.of(system), self.states(system)
+        acting = system if self.left is None else without_contacts(system)
+        tree, z = Tree.of(acting), self.states(system)
 
         def torque(*state: jax.Array) -> jax.Array:
             return jax.vmap(lambda z, *x: needed_torque(tree_with_states(tree, z), *x))(z, *state)
@@ -198,21 +233,63 @@ class InverseDynamics(Problem):
     def in_deviations(self, system: System, torques: Float[Array, "n nv"]) -> Float[Array, "n nv"]:
         """Torques at the joints (n, nv) in standard deviations of the measured commands.
 
-        Zero at gaps.
+        Zero at gaps. With closed contacts along the motions that these leave, and then zeros.
         """
-        gain = self._given(system)[1] * joint_gears(system)
-        gain = jnp.column_stack((gain, jnp.ones_like(self.t)))[:, _commands(system)]
-        informative = self.there & (gain != 0)
-        return jnp.where(informative, torques, 0) / (
-            jnp.where(informative, gain, 1) * self.deviation
-        )
+        deviation, informative = self._deviations(system)
+        if self.left is None:
+            return jnp.where(informative, torques, 0) / deviation
+        factor = self._factor(deviation)
+        along = (self.left @ torques[..., None])[..., 0]
+        return jax.vmap(lambda f, x: solve_triangular(f, x, lower=True))(factor, along)
+
+    def errors(self, system: System) -> Float[Array, "n nv"]:
+        """The errors of torques (n, nv) in N m or N: those of the model less those delivered.
+
+        With closed contacts less the reactions which make them least in standard deviations.
+        """
+        off = self.torques(system) - self.efforts(system)
+        if self.left is None:
+            return off
+        gain = self._deviations(system)[0] / self.deviation
+        return gain * self.of_commands(system, self.in_deviations(system, off))
+
+    def of_commands(self, system: System, r: Float[Array, "n nv"]) -> Float[Array, "n nv"]:
+        """The errors of commands (n, nv), in their units, of which these are in deviations.
+
+        With closed contacts the least ones.
+        """
+        if self.left is None:
+            return r * self.deviation
+        deviation, _ = self._deviations(system)
+        factor = self._factor(deviation)
+        back = jax.vmap(lambda f, x: solve_triangular(f, x, lower=True, trans=1))(factor, r)
+        return self.deviation * deviation * (back[:, None, :] @ self.left)[:, 0]
 
     def residual(self, system: System, own: Float[Array, "*m"]) -> Float[Array, " k"]:
         return self.in_deviations(system, self.torques(system) - self.efforts(system)).ravel()
 
+    def _deviations(self, system: System) -> tuple[Float[Array, "n nv"], Bool[Array, "n nv"]]:
+        """The deviations (n, nv) of torques at the joints, and whether these depend on commands."""
+        gain = self._given(system)[1] * joint_gears(system)
+        gain = jnp.column_stack((gain, jnp.ones_like(self.t)))[:, _commands(system)]
+        informative = self.there & (gain != 0)
+        silent = 1.0 if self.left is None else _SILENT
+        return jnp.where(informative, gain, silent) * self.deviation, informative
+
+    def _factor(self, deviation: Float[Array, "n nv"]) -> Float[Array, "n nv nv"]:
+        """The triangles L with L L^T the covariances of errors along the motions that are left.
+
+        The identity where the deviations are those with which these were chosen.
+        """
+        assert self.left is not None
+        each = self.left * deviation[:, None]
+        zero = ~jnp.any(self.left != 0, axis=-1)
+        fill = jnp.where(zero[:, :, None], jnp.eye(zero.shape[1], dtype=each.dtype), 0)
+        return jnp.linalg.cholesky(each @ jnp.swapaxes(each, 1, 2) + fill)
+
     @property
     def measured(self) -> Bool[Array, " k"]:
-        return self.there.ravel()
+        return (self.there if self.left is None else jnp.any(self.left != 0, axis=-1)).ravel()
 
     @property
     def layout(self) -> Layout:
@@ -317,6 +394,15 @@ def _inside(recordings: Sequence[Recording], ends: int) -> NDArray:
                 f"which leaves {ends} out at both ends; smooth over fewer rows"
             )
     return np.concatenate(inside)
+
+
+def _constant(masks: NDArray, wide: int) -> NDArray:
+    """Whether masks (n, m) are the same in so many rows about each (n,)."""
+    from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
+    values = masks.astype(int)
+    edges = [f(values, wide, axis=0) for f in (maximum_filter1d, minimum_filter1d)]
+    return (edges[0] == edges[1]).all(axis=1)
 
 
 def _one_after_the_other(times: Sequence[NDArray]) -> tuple[NDArray, NDArray]:

@@ -44,6 +44,9 @@ def at_joints(
             "tau cannot be commands, as it has no actuators; attach these, or leave commands out",
         ),
     )
+    for r in recordings:
+        said = "its contacts are closed; declare parameters, and fit by InverseDynamics"
+        refuse(r.name, (bool(r.closed), said))
     if commands:
         return tuple(_delivered(system, r) for r in recordings)
     for r in recordings if system.nu != system.nv else ():

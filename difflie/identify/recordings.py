@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..collision.pairs import Pair
 from ..groups import Manifold
 from ..system.shown import some
 from ..system.validation import format_value, warn
@@ -128,8 +129,11 @@ class Recording:
     was not measured. readings: those of other sensors by name, each (n, k) in the units of the
     sensor, see `Sensor`. weight: the recording counts in a fit like so many equal ones. smoothing:
     how it was smoothed, None if it was not. counts (n, 1) or (n, nv): whether the torque of each
-    joint counts in a fit, see `thinned` and `without_slow`; None where all do. columns: by quantity
-    the names of the columns in the file. notes: what was done to the numbers as they were read.
+    joint counts in a fit, see `thinned` and `without_slow`; None where all do. closed: masks (n,)
+    of the rows in which contacts are closed, by the name of a shape, such as a foot, or the two
+    names of a pair; fits of torques eliminate their reactions (`with_closed_contacts`). columns: by
+    quantity the names of the columns in the file. notes: what was done to the numbers as they were
+    read.
 
     >>> t = np.arange(0, 2, 0.01)
     >>> log = dl.identify.Recording("wave", t, q=np.sin(t)[:, None]).smoothed(window=11)
@@ -147,6 +151,7 @@ class Recording:
     weight: float = 1.0
     smoothing: Smoothing | None = None
     counts: NDArray | None = None
+    closed: Mapping[str | Pair, NDArray] = dataclasses.field(default_factory=dict)
     columns: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -171,6 +176,15 @@ class Recording:
                 object.__setattr__(self, quantity, self._checked(quantity, values))
         checked = {name: self._checked(name, values) for name, values in self.readings.items()}
         object.__setattr__(self, "readings", checked)
+        masks = {name: np.asarray(mask, float) for name, mask in self.closed.items()}
+        for name, mask in masks.items():
+            if mask.shape != t.shape:
+                raise DataError(
+                    f"{self.name}: closed[{name!r}] has shape {mask.shape} for {len(t)} times; a "
+                    "mask, one number for each, is needed"
+                )
+        closed = {name: np.isfinite(mask) & (mask != 0) for name, mask in masks.items()}
+        object.__setattr__(self, "closed", closed)
 
     def __repr__(self) -> str:
         there = {name: getattr(self, name) for name in QUANTITIES} | {**self.readings}
@@ -429,7 +443,10 @@ class Recording:
         if smoothing is not None and smoothing.tau is not None:
             smoothing = dataclasses.replace(smoothing, tau=values(smoothing.tau))
         readings = {name: values(x) for name, x in self.readings.items()}
-        return dataclasses.replace(self, t=t, readings=readings, smoothing=smoothing, **found)
+        # Between a row where a contact is closed and one where it is not it is not.
+        closed = {name: values(x[:, None])[:, 0] == 1 for name, x in self.closed.items()}
+        found |= {"readings": readings, "closed": closed, "smoothing": smoothing}
+        return dataclasses.replace(self, t=t, **found)
 
 
 def check_recording(given: Any) -> None:

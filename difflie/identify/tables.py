@@ -227,6 +227,11 @@ def _has_one_filter(smooth: int | None, lowpass: float | None, order: int | None
         yield f"order is {order}; it must be left out without smooth or lowpass"
 
 
+def _closes_once(closed: dict[str, str], closed_below: float | None) -> Iterator[str]:
+    if closed and closed_below is not None:
+        yield f"closed_below is {closed_below} m; it must be left out beside closed"
+
+
 def in_order(first: float | None, last: float | None) -> Iterator[str]:
     """A fault if a part of a run, in s, ends before it begins."""
     if first is not None and last is not None and first >= last:
@@ -241,7 +246,9 @@ class DataTable:
     (s): for runs that give none themselves. resample: the step in s. smooth (rows) or lowpass (Hz),
     with their order: as `Recording.smoothed` (2) and `Recording.lowpassed` (4). every (rows) and
     slow (rad/s or m/s), one for all joints or one for each velocity: of the torques, as
-    `Recording.thinned` and `Recording.without_slow`.
+    `Recording.thinned` and `Recording.without_slow`. closed: by the names of shapes, such as feet,
+    the columns that are not zero where their contacts are closed; or closed_below, the gap in m, as
+    of `difflie.identify.with_closed_contacts`.
     """
 
     columns: dict[Quantity, list[str]] = field(default_factory=dict)
@@ -258,8 +265,10 @@ class DataTable:
     order: Annotated[int, number(least=1, most=10)] | None = None
     every: Annotated[int, number(least=1)] = 1
     slow: Annotated[float | list[float], number(unit="rad/s or m/s", shape=None, least=0)] = 0.0
+    closed: dict[str, str] = field(default_factory=dict)
+    closed_below: Annotated[float | None, number(unit="m")] = None
     conditions = (
-        *(_has_columns, _has_scales, _has_one_clock, _has_middle, _has_one_filter),
+        *(_has_columns, _has_scales, _has_one_clock, _has_middle, _has_one_filter, _closes_once),
         in_order,
     )
 

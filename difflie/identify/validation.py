@@ -269,8 +269,8 @@ class Trial:
         motions, departure = (np.zeros((0, self.window + 1, n)) for n in (system.nq, system.nv))
         if self.torques is not None:
             there = np.asarray(self.torques.there)
-            torque = np.where(there, self.torques.torques(system), np.nan)
             effort = np.where(there, self.torques.efforts(system), np.nan)
+            torque = effort + self.torques.errors(system)
         columns = tuple(columns_of_sensors(system, self.sensors))
         measured = simulated = np.zeros((0, len(columns)))
         if self.readings is not None:

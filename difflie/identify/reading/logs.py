@@ -30,6 +30,7 @@ def read_recording(
     topic: str | None = None,
     joints: Sequence[str] | None = None,
     readings: Mapping[str, Sequence[str]] | None = None,
+    closed: Mapping[str, str] | None = None,
     **columns: Sequence[str],
 ) -> Recording:
     """A `Recording` from a log: a CSV or npz file, a bag of ROS or MCAP, or a data frame.
@@ -37,7 +38,9 @@ def read_recording(
     columns: for q, v, a, tau the names of their columns, or expressions of columns such as
     "th2 - th1" or "-9.13 * cur3", in the order of the system, so that q is (n, nq) for n rows.
     Without any they are found by the names of the joints, or by numbers, see `columns_of`.
-    readings: the columns of other sensors, by their names, {"imu": ["ax", "ay", "az"]}. time:
+    readings: the columns of other sensors, by their names, {"imu": ["ax", "ay", "az"]}. closed: the
+    columns that are not zero where the contact of a shape is closed, by its name, {"left_foot":
+    "switch1"}, see `Recording.closed`. time:
     the column of times (s), or an expression; None for the one that is called time, t, timestamp
     or the like. names: the columns of a CSV file without a header. rate: rows per second, for a
     file without times, which then start at zero. scale: factors by quantity that convert the
@@ -75,7 +78,8 @@ def read_recording(
         listed = "; ".join(f"{q}: {', '.join(given)}" for q, given in known.items())
         notes.append(f"columns by their names: {listed}")
     known |= readings
-    used = [text for given in known.values() for text in given]
+    closed = dict(closed or {})
+    used = [*(text for given in known.values() for text in given), *closed.values()]
     rows = len(next(iter(found.values.values()), ()))
     found = found.rows_with(used)
     if (others := rows - len(next(iter(found.values.values()), ()))) > 0:
@@ -99,7 +103,13 @@ def read_recording(
     notes = [f"{name}: {note}" for note in (*notes, *found.conversions(used))]
     parts = {quantity: values.get(quantity) for quantity in QUANTITIES}
     others = {sensor: values[sensor] for sensor in readings}
-    more = {"readings": others, "columns": {**known, **clock}, "notes": tuple(notes)}
+    masks = {name: found.evaluated(text) for name, text in closed.items()}
+    more = {
+        "readings": others,
+        "closed": masks,
+        "columns": {**known, **clock},
+        "notes": tuple(notes),
+    }
     return Recording(name, t, **parts, **more)
 
 
