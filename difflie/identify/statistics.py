@@ -99,7 +99,8 @@ def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> I
     inverse = factor @ factor.T
     touched = (np.abs(null) > 1e-6).any(axis=0) if len(null) else np.zeros(n, bool)
     inverse[np.diag(touched)] = np.inf
-    condition = float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+    least, most = s.min(initial=np.inf), s.max(initial=0)
+    condition = 1.0 if not n else float(most / least) if least > 0 else float("inf")
     return Information(
         variance * inverse, inverse, factor, tuple(_shares(row, names) for row in null), condition
     )

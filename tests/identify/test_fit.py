@@ -392,6 +392,17 @@ def test_descent_finds_the_truth(optimiser, recording):
     np.testing.assert_allclose(found.values, VALUES, rtol=1e-4)
 
 
+def test_initial_states_alone_are_found(recording):
+    """A fit without parameters finds where motions start, and has no errors to tell."""
+    bare = dataclasses.replace(recording, v=None).between(0, 0.3)
+    problem = di.Shooting.of(TRUE, [bare], position=1e-3, free=True)
+    found = di.fit(dl.Parameters(TRUE, []), problem)
+    assert found.converged
+    assert found.standard_errors.shape == (0,)
+    _, v = problem.motions(TRUE, jnp.asarray(found.own[0]))
+    np.testing.assert_allclose(v[0, :60], recording.v[:60], atol=1e-3)
+
+
 def test_what_cannot_be_fitted_is_said(recording):
     few = di.InverseDynamics.of(START, [recording.between(0.0, 1.5 * DT)])
     assert few.tau.size == 4
