@@ -12,7 +12,7 @@ import numpy as np
 from ..groups import so3
 from ..groups.components import Matrix, Vector
 from ..spatial import Transform
-from .distances.table import contact_points, takes_long
+from .distances.table import ContactPoints, contact_points, takes_long
 from .distances.witness import Witness
 from .pairs import Pair
 from .shapes import Shape
@@ -47,11 +47,15 @@ def rotations(shapes: Sequence[Shape]) -> Matrix:
 
 
 def meetings(
-    shapes: Mapping[str, Any], pairs: Sequence[Pair], poses: Transform
+    shapes: Mapping[str, Any],
+    pairs: Sequence[Pair],
+    poses: Transform,
+    find: Callable[[str, str], ContactPoints] = contact_points,
 ) -> Iterator[Meetings]:
     """The pairs of shapes, those of the same two kinds together.
 
-    poses (n,): of the frames of the shapes in the world, in the order of their names.
+    poses (n,): of the frames of the shapes in the world, in the order of their names. find: the
+    function that finds the contact points of two kinds.
     """
     order = sorted(shapes)
     groups: dict[Any, list[int]] = {}
@@ -65,7 +69,7 @@ def meetings(
             at = jax.tree.map(lambda a, who=places[-1]: a[who], poses)
             numbers = [shapes[name].numbers for name in names]
             given += [at, jax.tree.map(lambda *a: jnp.stack(a), *numbers)]
-        meet, kinds = contact_points(one[0], other[0]), (one[0], other[0])
+        meet, kinds = find(one[0], other[0]), (one[0], other[0])
         bounds = [shapes[pairs[k][0]].bound + shapes[pairs[k][1]].bound for k in members]
         balls = jnp.stack(bounds) if takes_long(*kinds) else None
         yield Meetings(np.array(members), places[0], places[1], meet, tuple(given), balls)

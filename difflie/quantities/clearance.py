@@ -13,6 +13,7 @@ from ..collision.pairs import matching_pairs
 from ..forces.contacts import Contact
 from ..forces.points import point_motions
 from ..forces.shape_contact import ShapeContact
+from ..system.fields import number
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import called
@@ -24,11 +25,16 @@ class Clearance(Quantity):
     """The signed distances (m,) in m of pairs of shapes, negative where they overlap.
 
     first, second: patterns for names of `System.shapes`; the pairs are those of
-    `difflie.matching_pairs`. Raises ValueError for a pattern without a shape.
+    `difflie.matching_pairs`. smoothing r () in m: the radius by which edges and faces are rounded
+    outwards, as of `difflie.distance`, so that gradients are continuous; None for none. Raises
+    ValueError for a pattern without a shape.
     """
 
     first: str = eqx.field(static=True, default="*")
     second: str = eqx.field(static=True, default="*")
+    smoothing: jax.Array | None = eqx.field(
+        converter=number(unit="m", positive=True), default=None, kw_only=True
+    )
 
     @property
     def name(self) -> str:
@@ -47,7 +53,8 @@ class Clearance(Quantity):
         t: jax.Array | float,
     ) -> Float[Array, " m"]:
         pairs = matching_pairs(system, self.first, self.second)
-        return pair_distances(Tree.of(system), q, pairs).gap
+        smoothing = None if self.smoothing is None else self.smoothing.astype(q.dtype)
+        return pair_distances(Tree.of(system), q, pairs, smoothing).gap
 
 
 class ContactForce(Quantity):

@@ -12,9 +12,11 @@ run under `jax.jit`, `jax.vmap` and derivatives of any mode, in either precision
 `support.py`: any other two bounded shapes; `cores.py`: how far they reach along a normal;
 `normals.py`: the normal along which two are separated most; `flat_faces.py`: the points of shapes
 that lie flat on each other.
+`smooth.py`: distances of rounded shapes, whose gradients are continuous.
 `table.py`: the function of two kinds of shapes.
 """
 
+from .smooth import smooth_points as smooth_points
 from .table import contact_points as contact_points
 from .witness import Witness as Witness
 from .witness import deepest as deepest
