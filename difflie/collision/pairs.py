@@ -17,31 +17,50 @@ Pair = tuple[str, str]
 
 
 def matching_pairs(
-    system: System, first: str = "*", second: str = "*", without: Iterable[Pair] = ()
+    system: System,
+    first: str = "*",
+    second: str = "*",
+    without: Iterable[Pair] = (),
+    disabled: Iterable[Pair] = (),
 ) -> list[Pair]:
     """The pairs of shapes of two different bodies that two patterns select, once each, in order.
 
     first, second: patterns for names of shapes, as in the shell. Left out are two shapes that do
     not move against each other, two planes, and shapes of two bodies that one joint connects,
-    unless one of these stands still; and the pairs that the patterns of one of `without` select.
-    Raises ValueError for a pattern without a shape, with the nearest one, and where no pair is
-    left.
+    unless one of these stands still; the pairs that the patterns of one of `without` select, and
+    those of two bodies that one of `disabled` names. Raises ValueError for a pattern without a
+    shape, and for an unknown body, with the nearest one, and where no pair is left.
     """
-    shapes = list(system.shapes)
-    chosen = [_selected(system, pattern, shapes) for pattern in (first, second)]
-    excluded = [tuple(_selected(system, p, shapes) for p in pair) for pair in without]
-    found: dict[frozenset[str], Pair] = {}
-    for a in chosen[0]:
-        for b in chosen[1]:
-            out = any((a in x and b in y) or (a in y and b in x) for x, y in excluded)
-            if a != b and not out and _may_touch(system, a, b):
-                found.setdefault(frozenset((a, b)), (a, b))
+    found = pairs_that_match(system, first, second, without, disabled)
     if not found:
         raise ValueError(
             f"{system.name}: no two of the shapes {format_value(first)} and "
             f"{format_value(second)} may touch: shapes of one body, of two bodies that a joint "
             "connects, and those that were left out do not"
         )
+    return found
+
+
+def pairs_that_match(
+    system: System,
+    first: str = "*",
+    second: str = "*",
+    without: Iterable[Pair] = (),
+    disabled: Iterable[Pair] = (),
+) -> list[Pair]:
+    """The pairs of `matching_pairs`, none where no pair is left."""
+    shapes = list(system.shapes)
+    chosen = [_selected(system, pattern, shapes) for pattern in (first, second)]
+    bodies = {frozenset(_bodies(system, pair)) for pair in disabled}
+    owners = {name: system.shapes[name].frame.body for name in shapes}
+    excluded = [tuple(_selected(system, p, shapes) for p in pair) for pair in without]
+    found: dict[frozenset[str], Pair] = {}
+    for a in chosen[0]:
+        for b in chosen[1]:
+            out = any((a in x and b in y) or (a in y and b in x) for x, y in excluded)
+            out |= frozenset((owners[a], owners[b])) in bodies
+            if a != b and not out and _may_touch(system, a, b):
+                found.setdefault(frozenset((a, b)), (a, b))
     return list(found.values())
 
 
@@ -51,6 +70,17 @@ def _selected(system: System, pattern: str, shapes: Sequence[str]) -> set[str] |
         near = nearest(str(pattern), shapes) or f"; there are {', '.join(shapes) or 'none'}"
         raise ValueError(f"{system.name}: no shape is named {format_value(pattern)}{near}")
     return chosen
+
+
+def _bodies(system: System, pair: Pair) -> Pair:
+    for name in pair:
+        if name not in system.body_names:
+            raise ValueError(
+                f"{system.name}: {format_value(pair[0])} and {format_value(pair[1])} are not to "
+                f"touch, and no body is named {format_value(name)}"
+                f"{nearest(name, system.body_names)}"
+            )
+    return pair
 
 
 def _may_touch(system: System, a: str, b: str) -> bool:

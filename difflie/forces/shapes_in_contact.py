@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from ..collision.clearance import distance
-from ..collision.pairs import Pair, matching_pairs
+from ..collision.pairs import Pair, matching_pairs, pairs_that_match
 from ..system.shown import some
 from ..system.system import System
 from ..system.topology import WORLD
@@ -38,6 +38,7 @@ def touching(
     second: str = "*",
     *,
     without: Iterable[Pair] = (),
+    disabled: Iterable[Pair] = (),
     stiffness: ArrayLike | None = None,
     dissipation: ArrayLike = DEFAULTS["dissipation"],
     friction: ArrayLike = DEFAULTS["friction"],
@@ -49,11 +50,12 @@ def touching(
     """The system with shapes in contact, which were idle: those that two patterns select.
 
     first, second: patterns for names of `System.shapes`; which pairs touch is said by
-    `matching_pairs`. without: pairs of patterns that do not. The numbers are those of the contact
-    points of each pair: stiffness in N/m, dissipation in s/m, friction mu, spinning and rolling,
-    arms in m, margin in m; scalars or (m,). By default the stiffness is such that the lighter of
-    the two machines sinks in by 1 mm under its weight on one point. common: slip_velocity,
-    spin_velocity, exponent and smoothing of `ShapeContact`.
+    `matching_pairs`. without: pairs of patterns that do not. disabled: pairs of names of bodies of
+    which no shapes do, such as `difflie.io.read_disabled` reads from an SRDF file. The numbers are
+    those of the contact points of each pair: stiffness in N/m, dissipation in s/m, friction mu,
+    spinning and rolling, arms in m, margin in m; scalars or (m,). By default the stiffness is
+    such that the lighter of the two machines sinks in by 1 mm under its weight on one point.
+    common: slip_velocity, spin_velocity, exponent and smoothing of `ShapeContact`.
 
     All contacts of a system are one coupling, named "contacts", whose numbers have the paths
     "contacts/friction[0]"; those of the shapes are "foot/radius". What touches already keeps its
@@ -66,22 +68,23 @@ def touching(
     >>> print(dl.passive_force(system, [0.098], [0.0]).round(3))  # in N
     [20.]
     """
-    pairs = matching_pairs(system, first, second, without)
+    pairs = matching_pairs(system, first, second, without, disabled)
     given = (stiffness, dissipation, friction, spinning, rolling, margin)
     return with_contacts(system, pairs, dict(zip(OF_PAIRS, given, strict=True)), **common)
 
 
-def touching_apart(system: System) -> System:
+def touching_apart(system: System, disabled: Sequence[Pair] = ()) -> System:
     """The system with all shapes in contact that may be, and are apart at zero coordinates.
 
-    With the numbers that `touching` has by default. Warns of those that overlap there.
+    With the numbers that `touching` has by default. disabled: as of it. Warns of those that overlap
+    there. Raises ValueError for an unknown body.
     """
-    try:
-        pairs = matching_pairs(system)
-    except ValueError:
+    pairs = pairs_that_match(system, disabled=disabled) if system.shapes else []
+    if not pairs:
         return system
-    gaps = distance(system, system.neutral()).distance
-    rows = list(zip(pairs, np.asarray(gaps), strict=True))
+    found = distance(system, system.neutral())
+    gaps = dict(zip(found.pairs, np.asarray(found.distance), strict=True))
+    rows = [(pair, gaps[pair]) for pair in pairs]
     clear = [pair for pair, gap in rows if gap > 0]
     if inside := [" and ".join(pair) for pair, gap in rows if gap <= 0]:
         warn(

@@ -17,6 +17,7 @@ from .orderings import MujocoOrdering as MujocoOrdering
 from .orderings import PinocchioOrdering as PinocchioOrdering
 from .robot_files import root_tag
 from .sdf import read_sdf as read_sdf
+from .srdf import read_disabled as read_disabled
 from .urdf import read_urdf as read_urdf
 from .urdf import write_urdf as write_urdf
 
@@ -34,6 +35,7 @@ def load(
     actuators: bool = False,
     contacts: bool = False,
     limits: bool = False,
+    disabled: str | os.PathLike[str] | None = None,
 ) -> System:
     """The `System` in a robot file, URDF, MJCF or SDF by its root element.
 
@@ -49,10 +51,12 @@ def load(
     without, it is the generalised force. contacts: whether the shapes of the file touch, see
     `touching`: in the pairs of an MJCF file, with its numbers; of a URDF or SDF file all that are
     apart where all coordinates are zero, and are not of two links that a joint connects.
-    Without, `System.shapes` has them, and meshes are not opened. limits: whether the limits of
-    joints and tendons of an MJCF file are compliant stops, with its numbers. Warns and raises as
-    `read_urdf`, `read_mjcf`, `read_sdf` and `read_loops`, and raises ValueError for another kind of
-    file, and for limits of one that says no stiffness.
+    Without, `System.shapes` has them, and meshes are not opened. disabled: an SRDF file, whose
+    <disable_collisions> are pairs of links of a URDF file that do not touch. limits: whether the
+    limits of joints and tendons of an MJCF file are compliant stops, with its numbers. Warns and
+    raises as `read_urdf`, `read_mjcf`, `read_sdf`, `read_loops` and `read_disabled`, and raises
+    ValueError for another kind of file, for limits of one that says no stiffness, and for an SRDF
+    file without contacts or beside another file than URDF.
 
     >>> arm = dl.load(dl.examples.path("arm7"))
     >>> arm.nv, arm.joint_names[0]
@@ -77,6 +81,13 @@ def load(
             f"{path}: limits of this kind of file have no stiffness; leave out limits=True, and "
             "attach dl.JointStop(stiffness)"
         )
+    if disabled is not None:
+        if not contacts or read is not read_urdf:
+            raise ValueError(
+                f"{path}: {disabled} says which links of a URDF file do not touch; load one with "
+                "contacts=True, or leave out disabled"
+            )
+        given |= {"disabled": read_disabled(disabled)}
     given |= {"limits": limits} if limits else {}
     system = read(path, base=base, gravity=gravity, **given)
     return system if loops is None else closed(system, read_loops(loops), Path(loops))

@@ -116,7 +116,8 @@ class SystemTable:
     bodies, as of `System.with_frames`, in tables [system.frames.NAME]. strict: whether the robot
     file may have nothing that changes the motion and is not modelled. actuators: whether those of
     an MJCF file are read, and control.command is MuJoCo's `ctrl`. contacts: whether the shapes of
-    the file touch. limits: whether the limits of joints and tendons of an MJCF file are stops.
+    the file touch; disabled: an SRDF file, also a relative path, of links of a URDF file that do
+    not. limits: whether the limits of joints and tendons of an MJCF file are stops.
     """
 
     file: str
@@ -128,6 +129,7 @@ class SystemTable:
     strict: bool = False
     actuators: bool = False
     contacts: bool = False
+    disabled: str | None = None
     limits: bool = False
     conditions = (_is_there,)
 
@@ -141,6 +143,10 @@ class SystemTable:
         """The robot file: the first of its `places` where there is one."""
         places = self.places(folders)
         return next(filter(_is_file, places), places[0])
+
+    def disabled_file(self, folder: Path) -> Path | None:
+        """The SRDF file, with a relative path taken from the configuration's folder."""
+        return None if self.disabled is None else folder / self.disabled
 
     def loops_file(self, folder: Path) -> Path | None:
         """The file of loops, with a relative path taken from the configuration's folder."""

@@ -40,7 +40,8 @@ SHAPES: dict[str, type[Shape]] = {
 class TouchingTable:
     """[[touching]]: shapes that touch, as by `difflie.touching`.
 
-    first, second: patterns for names of shapes; without: pairs of patterns that do not touch. The
+    first, second: patterns for names of shapes; without: pairs of patterns that do not touch, and
+    disabled: pairs of bodies of which none do. The
     numbers are those of all these pairs; stiffness in N/m, dissipation in s/m, spinning, rolling
     and margin in m.
     """
@@ -48,6 +49,7 @@ class TouchingTable:
     first: str = "*"
     second: str = "*"
     without: list[list[str]] = field(default_factory=list)
+    disabled: list[list[str]] = field(default_factory=list)
     stiffness: Annotated[float | None, number(unit="N/m", nonnegative=True)] = None
     dissipation: Annotated[float, number(unit="s/m", nonnegative=True)] = DEFAULTS["dissipation"]
     friction: Annotated[float, number(nonnegative=True)] = DEFAULTS["friction"]
@@ -75,9 +77,10 @@ def touching_of(tables: dict[str, Any], faults: Faults) -> list[TouchingTable]:
     """The tables [[touching]]; reports unknown keys and wrong values."""
     rows = rows_by_place(tables, "touching", faults)
     for place, row in rows.items():
-        pairs = row.get("without", [])
-        if isinstance(pairs, list) and any(isinstance(p, list) and len(p) != 2 for p in pairs):
-            faults.add(f'{place}.without has pairs of names; write [["floor", "hand"]]')
+        for key in ("without", "disabled"):
+            pairs = row.get(key, [])
+            if isinstance(pairs, list) and any(isinstance(p, list) and len(p) != 2 for p in pairs):
+                faults.add(f'{place}.{key} has pairs of names; write [["floor", "hand"]]')
     return [read(TouchingTable, row, place, faults, f"[{place}]") for place, row in rows.items()]
 
 
@@ -91,9 +94,9 @@ def with_tables(
         raise ConfigError(f"{path}: shapes: {error}") from None
     for k, table in enumerate(contacts):
         numbers = {name: getattr(table, name) for name in DEFAULTS}
-        without = [(a, b) for a, b in table.without]
+        pairs = {key: [(a, b) for a, b in getattr(table, key)] for key in ("without", "disabled")}
         try:
-            system = touching(system, table.first, table.second, without=without, **numbers)
+            system = touching(system, table.first, table.second, **pairs, **numbers)
         except ValueError as error:
             raise ConfigError(f"{path}: touching[{k}]: {error}") from None
     return system

@@ -47,7 +47,7 @@ def load_system(config: MachineFile) -> System:
     loops = table.loops_file(config.path.parent)
     given = {"base": table.base, "gravity": table.gravity, "strict": table.strict}
     given |= {"actuators": table.actuators, "contacts": table.contacts}
-    given |= {"limits": table.limits}
+    given |= {"limits": table.limits, "disabled": table.disabled_file(config.path.parent)}
     system = load(config.robot, loops=loops, **given)
     with located(f"{config.path}: system.frames: "):
         system = system.with_frames(table.frames) if table.frames else system

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...collision.pairs import Pair
 from ...forces.shapes_in_contact import touching_apart
 from ...system import Body, Fixed, Free, ModelError, System, tree
 from ...system.builders import STANDARD_GRAVITY
@@ -65,6 +66,7 @@ def read_urdf(
     strict: bool = False,
     actuators: bool = False,
     contacts: bool = False,
+    disabled: Sequence[Pair] = (),
 ) -> System:
     """The `System` in a URDF file; bodies and joints keep the names and order of the file.
 
@@ -84,7 +86,8 @@ def read_urdf(
     contacts: whether the shapes of <collision> touch, all pairs that are apart where all
     coordinates are zero, and not of two links that a joint connects. Of meshes it is the convex
     hull, which needs the extra `collision`; without contacts, they are not opened and are no
-    shapes. An unnamed one is called "LINK/collisionN".
+    shapes. An unnamed one is called "LINK/collisionN". disabled: pairs of links of which no shapes
+    touch, such as `read_disabled` reads from an SRDF file.
 
     What Drake, Gazebo and MuJoCo add to URDF is read where it has a meaning here: <drake:joint>,
     <drake:rotor_inertia> with <drake:gear_ratio>, springStiffness and springReference of a <gazebo>
@@ -112,7 +115,7 @@ def read_urdf(
     if contacts:
         for link in robot.all("link"):
             link.all("collision")
-        system = touching_apart(system)
+        system = touching_apart(system, disabled)
     unused: Notes = defaultdict(list)
     find_unused(robot, unused)
     moving = {what: at for what, at in unused.items() if what not in _STILL}
