@@ -187,15 +187,39 @@ def test_written_again(robot, tmp_path):
         np.testing.assert_allclose(same.frame.rotation, shape.frame.rotation, atol=1e-14)
     (tmp_path / "m.xml").write_text(HEAP)
     system = quietly(dl.load, tmp_path / "m.xml", contacts=True)
-    with pytest.warns(UserWarning, match="contacts have MuJoCo's stiffness"):
+    with pytest.warns(UserWarning, match="contacts are MuJoCo's soft ones"):
         dl.save(system, tmp_path / "again.xml")
     again = quietly(dl.load, tmp_path / "again.xml", contacts=True)
     (old,), (new,) = system.couplings, again.couplings
     assert set(map(frozenset, old.pairs)) == set(map(frozenset, new.pairs))
     at = [old.pairs.index(p) if p in old.pairs else old.pairs.index(p[::-1]) for p in new.pairs]
-    np.testing.assert_allclose(new.friction, old.friction[jnp.array(at)])
+    for number in ("stiffness", "dissipation", "friction", "spinning", "rolling", "margin"):
+        expected = getattr(old, number)[jnp.array(at)]
+        np.testing.assert_allclose(getattr(new, number), expected, rtol=1e-10, atol=1e-15)
     for name, shape in system.shapes.items():
         assert type(again.shapes[name]) is type(shape)
+
+
+@pytest.mark.parametrize("dissipation", [3.0, 50.0])
+def test_rest_depths_of_written_contacts_are_those_of_mujoco(tmp_path, dissipation):
+    """Guards stiffness and dissipation in files: of a box on four points, whatever the damping."""
+    body = dl.Body(name="box", joint=dl.Free(), mass=2.0, inertia=np.diag([0.03, 0.02, 0.04]))
+    shapes = {"box": dl.Box("box", (0.1, 0.2, 0.05)), "ground": dl.Plane()}
+    law = {"stiffness": 3e3, "dissipation": dissipation, "margin": 0.002}
+    system = dl.touching(dl.chain([body]).with_shapes(shapes), "ground", "box", **law)
+    critical = dissipation * 9.81 > 2 * np.sqrt(3e3 / 2.0)
+    with pytest.warns(UserWarning, match="ground and box had more" if critical else "soft ones"):
+        dl.save(system, tmp_path / "box.xml")
+    (again,) = quietly(dl.load, tmp_path / "box.xml", contacts=True).couplings
+    np.testing.assert_allclose(again.stiffness, 3e3, rtol=1e-10)
+    if not critical:
+        np.testing.assert_allclose(again.dissipation, dissipation, rtol=1e-10)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "box.xml"))
+    data = mujoco.MjData(model)
+    data.qpos[2] = 0.05
+    for _ in range(8000):
+        mujoco.mj_step(model, data)
+    np.testing.assert_allclose(data.qpos[2], 0.052 - 2 * 9.81 / 4 / 3e3, atol=1e-6)
 
 
 HILLS = """<mujoco>

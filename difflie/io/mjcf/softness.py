@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 _GRAVITY = 9.81
+_IMPEDANCE = 0.9  # of what is written
 _LEAST = 1e-15  # MuJoCo's mjMINVAL
 _DEFAULT = 0.02, 1.0  # MuJoCo's solref
 
@@ -39,6 +40,23 @@ def soft_numbers(
     share = d / (1 - d)
     damping = min(c * share, 2 * np.sqrt(k * d * share))
     return k * d * share / max(weight, _LEAST), float(damping / _GRAVITY)
+
+
+def soft_law(
+    stiffness: float, dissipation: float, weight: float
+) -> tuple[list[float], list[float], bool]:
+    """solref and solimp of a constraint of which `soft_numbers` are these, at any depth.
+
+    The impedance is 0.9 throughout. MuJoCo's rest depth is that of the stiffness. A dissipation of
+    more than critical damping becomes critical, which is the last.
+    """
+    soft, w = 1 - _IMPEDANCE, max(weight, _LEAST)
+    damping, critical = _GRAVITY * dissipation, 2 * np.sqrt(stiffness * w)
+    # Of MuJoCo's own motion, which is softer by the impedance.
+    most = critical * np.sqrt(soft)
+    over = bool(damping > critical * (1 + 1e-9))
+    damping = most if damping > critical * (1 - 1e-9) else damping * soft
+    return [-stiffness * w * soft, -damping], [_IMPEDANCE, _IMPEDANCE, 1e-3, 0.5, 2.0], over
 
 
 def _reference(model: Any, solref: np.ndarray, solimp: np.ndarray) -> tuple[float, float]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 import jax
 import numpy as np
 
-from ....forces import Path
+from ....forces import Path, ShapeContact
 from ....system import System
 from ....system.frame import Frame
 from ...robot_files import distinct, of_quaternion, of_rotation_vector
@@ -16,12 +16,20 @@ from ...robot_files import distinct, of_quaternion, of_rotation_vector
 _SAME = 1e-13  # of positions in m and of rotations in rad
 
 
+class WrittenPair(NamedTuple):
+    """The element of a pair of geoms, its contact, and its number in this."""
+
+    element: Element
+    contact: ShapeContact
+    number: int
+
+
 class Draft:
     """The elements of a MuJoCo file, and what the parts of a system are called in it.
 
     system: what is written. bodies: the element of each body of the system that has one, and of the
     world, None. references: `ref` of the hinges and slides, by name, where not 0. faults: what MJCF
-    has no words for.
+    has no words for. pairs: those of contacts.
     """
 
     def __init__(self, system: System, references: dict[str, float]) -> None:
@@ -31,6 +39,7 @@ class Draft:
         self.option = SubElement(self.root, "option", gravity=numbers(system.gravity))
         self.bodies: dict[str | None, Element] = {None: SubElement(self.root, "worldbody")}
         self.faults: list[str] = []
+        self.pairs: list[WrittenPair] = []
         self._sites: dict[str, Frame] = {}
         self._taken: set[tuple[str, str]] = {("body", "world")}
         self._sections: dict[str, Element] = {}

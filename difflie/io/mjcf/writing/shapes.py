@@ -10,7 +10,8 @@ import numpy as np
 from ....collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HeightField, Plane, Sphere
 from ....forces import ShapeContact
 from ....groups import so3
-from .draft import Draft, numbers, put
+from ..softness import soft_law
+from .draft import Draft, WrittenPair, numbers, put
 
 KINDS: dict[type, str] = {
     Sphere: "sphere",
@@ -88,11 +89,33 @@ def size_of(shape: Any) -> np.ndarray:
     return np.array([float(number) for number in shape.numbers])  # radius, and half the length
 
 
+def write_softness(draft: Draft, model: Any) -> list[str]:
+    """Writes the stiffness and dissipation of contacts, by the weights of the file as compiled.
+
+    model: MuJoCo's. The pairs whose dissipation is more than critical damping.
+    """
+    # With MuJoCo's pyramids contacts carry more, by their friction.
+    draft.option.set("cone", "elliptic")
+    overdamped = []
+    for pair, contact, k in draft.pairs:
+        if float(contact.exponent) != 1:
+            continue
+        bodies = [model.geom_bodyid[model.geom(pair.get(key)).id] for key in ("geom1", "geom2")]
+        weight = float(model.body_invweight0[bodies, 0].sum())
+        stiffness, dissipation = float(contact.stiffness[k]), float(contact.dissipation[k])
+        solref, solimp, over = soft_law(stiffness, dissipation, weight)
+        overdamped += [" and ".join(contact.pairs[k])] if over else []
+        pair.set("solref", numbers(solref))
+        pair.set("solimp", numbers(solimp))
+    return overdamped
+
+
 def _write_pairs(draft: Draft, contact: ShapeContact, names: dict[str, str]) -> None:
     for k, (first, second) in enumerate(contact.pairs):
         if first not in names or second not in names:
             continue
         pair = SubElement(draft.section("contact"), "pair", geom1=names[first], geom2=names[second])
+        draft.pairs.append(WrittenPair(pair, contact, k))
         slide, spin, roll = (
             float(a[k]) for a in (contact.friction, contact.spinning, contact.rolling)
         )

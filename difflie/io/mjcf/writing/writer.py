@@ -25,7 +25,7 @@ from .keys import write_keys
 from .original import with_numbers
 from .passive import has_stops, write_couplings
 from .sensors import write_sensors
-from .shapes import write_shapes
+from .shapes import write_shapes, write_softness
 
 _MOST = 4
 _FRICTION_VELOCITY = 1e-2
@@ -62,9 +62,17 @@ def write_mjcf(
     if original is not None:
         text, remarks = with_numbers(system, bodies, Path(original), path)
     else:
-        text, remarks = _described(system, bodies)
+        draft, remarks = _described(system, bodies)
+        text = text_of(draft.root)
         try:
-            mujoco.MjModel.from_xml_string(text)
+            model = mujoco.MjModel.from_xml_string(text)
+            if draft.pairs:
+                if over := write_softness(draft, model):
+                    remarks.append(
+                        f"contacts are critically damped at most: {some(over, _MOST)} had more"
+                    )
+                text = text_of(draft.root)
+                mujoco.MjModel.from_xml_string(text)
         except ValueError as error:
             message = " ".join(str(error).split())
             fix = ""
@@ -76,8 +84,8 @@ def write_mjcf(
     write_whole(path, text)
 
 
-def _described(system: System, bodies: list[Body]) -> tuple[str, list[str]]:
-    """The text of a file with all parts of a system, and what it does not say."""
+def _described(system: System, bodies: list[Body]) -> tuple[Draft, list[str]]:
+    """A file with all parts of a system, and what it does not say."""
     draft = Draft(system, joint_references(system))
     joints = write_bodies(draft, bodies)
     for name, frame in system.frames.items():
@@ -94,8 +102,7 @@ def _described(system: System, bodies: list[Body]) -> tuple[str, list[str]]:
             f"{system.name}: MJCF has no words for {'; '.join(draft.faults)}; take these out, or "
             "save the system as a pickle of Python"
         )
-    remarks = list(_remarks(system, bodies, joints, unlimited))
-    return text_of(draft.root), remarks
+    return draft, list(_remarks(system, bodies, joints, unlimited))
 
 
 def text_of(root: Element) -> str:
@@ -115,8 +122,11 @@ def _remarks(
             f"not written, as not modelled: {some(list(system.not_modelled), _MOST)}; give the "
             "MJCF file it was read from as `original` to keep these, and its shapes"
         )
-    if any(isinstance(part, ShapeContact) for part in system.couplings):
-        yield "contacts have MuJoCo's stiffness and damping in other programs"
+    contacts = [part for part in system.couplings if isinstance(part, ShapeContact)]
+    if contacts:
+        yield "contacts are MuJoCo's soft ones in other programs, as stiff as these at rest"
+    if any(float(part.exponent) != 1 for part in contacts):
+        yield "contacts with an exponent have MuJoCo's own stiffness"
     if has_stops(system):
         yield "stops at limits have MuJoCo's stiffness and damping in other programs"
     fixed = [
