@@ -55,10 +55,11 @@ def distance(
     a motion is normal . (velocity of the second point - velocity of the first), and the second
     derivatives are right, too; where the nearest features change it is one of the one-sided ones.
 
-    smoothing r in m, positive: gradients are continuous, too, as long as shapes are apart and not
-    nearly 2 r deep, by distances of shapes whose edges and faces are rounded outwards: these are at
-    most r less, and never more (`distances/smooth.py`). Take some per cent of the sizes of the
-    shapes; those of spheres, also with planes, are exact. By default they are not smoothed.
+    smoothing r in m, positive: gradients are continuous, too, wherever the distance is positive,
+    and with planes everywhere, by distances of shapes whose edges and faces are rounded outwards:
+    these are at most r less, and never more (`distances/smooth.py`). Take some per cent of the
+    sizes of the shapes; those of spheres, also with planes, are exact. By default they are not
+    smoothed.
 
     Raises as `checked` does, and ValueError for a pattern without a shape, a smoothing that is not
     positive, and for that of height fields.

@@ -115,13 +115,15 @@ def test_derivatives(kinds):
     each = jax.jit(jax.vmap(moved, (None, *(0,) * 4)))
     off = [[each(s * h * e, *arguments) for e in jnp.eye(6)] for s in (1, -1)]
     expected = (np.asarray(off[0]) - np.asarray(off[1])).T / (2 * h)
+    apart = np.asarray(each(zero, *arguments)) > 1e-3 if kinds[0] != "plane" else slice(None)
     smoothly = np.abs(forward - expected).max(axis=1) < 1e-5 * (1 + np.abs(expected).max(axis=1))
-    assert smoothly.mean() > 0.9  # of overlapping ones gradients may jump in between
+    assert smoothly[apart].all()
+    assert smoothly.mean() > 0.7  # of overlapping ones gradients may jump in between
     second = np.asarray(jax.jit(jax.vmap(jax.hessian(moved), (None, *(0,) * 4)))(zero, *arguments))
     more = [[slopes[0](s * h * e, *arguments) for e in jnp.eye(6)] for s in (1, -1)]
     more = np.moveaxis(np.asarray(more[0]) - np.asarray(more[1]), 0, 1) / (2 * h)
     size = 1 + np.abs(more).max(axis=(1, 2))
-    assert (np.abs(second - more).max(axis=(1, 2)) < 1e-3 * size).mean() > 0.9
+    assert (np.abs(second - more).max(axis=(1, 2)) < 1e-3 * size)[apart].all()
 
 
 def rocking(first, second, smoothing, height):

@@ -8,7 +8,8 @@ bodies apart the signed distance is the only maximum of this separation: it is s
     mu (segments + discs and ellipsoids + log n + log k) = r
 
 at most r less than that of the shapes, and never more. Where bodies overlap, gradients still jump
-where two ways out are equally short. Along a plane the normal is known, and nothing jumps.
+where two ways out are equally short, such as past two corners. Along a plane the normal is known,
+and nothing jumps.
 """
 
 from __future__ import annotations
