@@ -124,12 +124,14 @@ from .forces import Muscle as Muscle
 from .forces import Path as Path
 from .forces import PlaneContact as PlaneContact
 from .forces import PointCoupling as PointCoupling
+from .forces import PointDamping as PointDamping
 from .forces import PointForce as PointForce
 from .forces import PointFriction as PointFriction
 from .forces import PointTransmission as PointTransmission
 from .forces import PolynomialForce as PolynomialForce
 from .forces import PositionServo as PositionServo
 from .forces import Rope as Rope
+from .forces import RotationStop as RotationStop
 from .forces import ShapeContact as ShapeContact
 from .forces import SharedLimit as SharedLimit
 from .forces import SiteTransmission as SiteTransmission

@@ -17,6 +17,7 @@ from .at_joint import JointCoupling as JointCoupling
 from .at_joint import JointForce as JointForce
 from .attach import attach as attach
 from .bushing import Bushing as Bushing
+from .bushing import RotationStop as RotationStop
 from .bushing import TorsionalSpring as TorsionalSpring
 from .contact_report import ContactReport as ContactReport
 from .contacts import Contact as Contact
@@ -46,6 +47,7 @@ from .passive import passive_force as passive_force
 from .path import Path as Path
 from .path import as_path as as_path
 from .point_forces import FollowerForce as FollowerForce
+from .point_forces import PointDamping as PointDamping
 from .point_forces import PointForce as PointForce
 from .point_forces import PointFriction as PointFriction
 from .shape_contact import ShapeContact as ShapeContact

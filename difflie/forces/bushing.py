@@ -1,4 +1,4 @@
-"""Bushings, elastic mounts in all six directions, and torsional springs about one axis."""
+"""Bushings, elastic mounts in all six directions; springs and stops to a rotation."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..groups.components import Scalar, Vector
 from ..solvers.linear import product
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number
+from .compliance import Compliance
 from .coupling import Coupling
 from .path import Path, as_path, inverse, root
 
@@ -30,7 +31,9 @@ class Bushing(Coupling):
         U = e^T K e / 2,    wrench on the second body = -(D^T (K e) + C w)
 
     where de/dt = D w: the elastic part is minus the gradient of U. The opposite wrench acts on the
-    first body at the same point, so momentum is conserved.
+    first body at the same point, so momentum is conserved. higher_stiffness (2, 2) adds a moment
+    (a |theta| + b |theta|^2) theta against theta, with a and b in N m/rad^n from the first row, and
+    such a force against p from the second, in N/m^n; None for none.
 
     path: two pairs (body, point (3,) in m in its frame), body None for the world: the origins of
     the frames. first_rotation, second_rotation (3,): rotation vectors in rad, the frames'
@@ -56,6 +59,11 @@ class Bushing(Coupling):
     second_rotation: jax.Array = eqx.field(
         converter=number(unit="rad", shape=(3,), kind="rotation"), default=(0, 0, 0), kw_only=True
     )
+    higher_stiffness: jax.Array | None = eqx.field(
+        converter=number(unit="N m/rad^n or N/m^n", shape=(2, 2), optional=True),
+        default=None,
+        kw_only=True,
+    )
 
     def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> Bushing:
         own = self.first_rotation, self.second_rotation
@@ -65,8 +73,15 @@ class Bushing(Coupling):
     def energy(self, frames: Transform) -> Float[Array, ""]:
         """U () in J with the points at these frames (2,) in the world."""
         first, second = self._frames(frames)
-        e = self._displacement(first, second).to_array()
-        return jnp.sum(e * product(self.stiffness, e)) / 2
+        displacement = self._displacement(first, second)
+        e = displacement.to_array()
+        stored = jnp.sum(e * product(self.stiffness, e)) / 2
+        if self.higher_stiffness is not None:
+            parts = displacement.angular, displacement.linear
+            for (a, b), part in zip(self.higher_stiffness, parts, strict=True):
+                square = part.square()
+                stored = stored + (a * root(square) / 3 + b * square / 4) * square
+        return stored
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
         first, second = self._frames(frames)
@@ -76,8 +91,15 @@ class Bushing(Coupling):
         # is that of the opposite rotation vector.
         moment = so3.dexp_inv_components(-e.angular) @ elastic.moment
         damped = Force.from_array(product(self.damping, relative_twist(frames, twists, first)))
+        force = elastic.force
+        if self.higher_stiffness is not None:
+            # What is along theta is so for the gradient of U as well.
+            (a, b), (c, d) = self.higher_stiffness
+            turned, moved = e.angular.square(), e.linear.square()
+            moment = moment + e.angular * (a * root(turned) + b * turned)
+            force = force + e.linear * (c * root(moved) + d * moved)
         turn = first.rotation
-        moment, force = turn @ (moment + damped.moment), turn @ (elastic.force + damped.force)
+        moment, force = turn @ (moment + damped.moment), turn @ (force + damped.force)
         arm = second.translation - first.translation
         return pair(Force(moment + arm.cross(force), force), Force(-moment, -force))
 
@@ -90,6 +112,62 @@ class Bushing(Coupling):
         turn = first.rotation
         angle = so3.log_components(turn.transpose() @ second.rotation)
         return Motion(angle, turn.transposed_times(second.translation - first.translation))
+
+
+class RotationStop(Compliance, Coupling):
+    """A compliant stop to the angle by which one body has turned relative to another.
+
+        gap = angle - |theta|,    theta = log(R_1^T R_2)
+
+    The moments on both bodies are along the axis of theta, with the contact law of `Compliance`; no
+    force acts. path: two pairs (body, point (3,) in m in its frame), body None for the world; only
+    the bodies matter. stiffness k in N m/rad^p; angle in rad, the largest that is free;
+    first_rotation (3,), rotation vector in rad of the first frame in its body; exponent p (1 or
+    more), dissipation d in s/rad, smoothing eps in rad; all but first_rotation scalars. |theta| is
+    at most pi, where its axis jumps. name: as of `Coupling`. It is the limit of ball joints in
+    MuJoCo; at other joints use `JointStop`.
+    """
+
+    needs: ClassVar[str] = "two points"
+
+    path: Path = eqx.field(converter=as_path)
+    stiffness: jax.Array = eqx.field(converter=number(unit="N m/rad^p", nonnegative=True))
+    angle: jax.Array = eqx.field(converter=number(unit="rad", nonnegative=True))
+    first_rotation: jax.Array = eqx.field(
+        converter=number(unit="rad", shape=(3,), kind="rotation"), default=(0, 0, 0), kw_only=True
+    )
+    exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
+    dissipation: jax.Array = eqx.field(
+        converter=number(unit="s/rad", nonnegative=True), default=0.0, kw_only=True
+    )
+    smoothing: jax.Array = eqx.field(
+        converter=number(unit="rad", nonnegative=True), default=0.0, kw_only=True
+    )
+
+    def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> RotationStop:
+        turned = so3.log(rotations[0] @ so3.exp(self.first_rotation) @ rotations[1].T)
+        return replace(self, path=path, first_rotation=turned)
+
+    def energy(self, frames: Transform) -> Float[Array, ""]:
+        """U () in J with the points at these frames (2,) in the world."""
+        turned, _ = self._rotation(frames)
+        return self.potential(self.angle - root(turned.square()))
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        turned, seen = self._rotation(frames)
+        by = root(turned.square())
+        axis = seen.rotation @ (turned * inverse(by))
+        t1, t2 = both(twists)
+        rate = axis.dot(t2.angular - t1.angular)
+        moment = axis * -self.pressure(self.angle - by, -rate)
+        none = jax.tree.map(jnp.zeros_like, moment)
+        return pair(Force(-moment, none), Force(moment, none))
+
+    def _rotation(self, frames: Transform) -> tuple[Vector, Transform]:
+        """theta in rad, in the axes of the first frame, and this frame."""
+        first, second = both(frames)
+        first = _turned(first, self.first_rotation)
+        return so3.log_components(first.rotation.transpose() @ second.rotation), first
 
 
 def both(values):

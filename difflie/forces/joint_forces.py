@@ -12,7 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..system.fields import number
-from ..system.joints import Free
+from ..system.joints import Free, Spherical
 from ..system.protocols import ForceElement
 from ..system.system import Joints, System
 from ..system.topology import Topology
@@ -81,8 +81,11 @@ class PolynomialForce(AtJoint, JointCoupling):
 
     at a joint with one degree of freedom, in N m or N. x is its coordinate less the joint's own
     `spring_reference`, v its rate. stiffness (2,): a and b, in N m/rad^n or N/m^n; damping (2,): c
-    and d, likewise by the rate. The linear parts are the joint's own `stiffness` and `damping`.
-    name: as of `Coupling`. They are the springs and dampers of MuJoCo 4 with several numbers.
+    and d, likewise by the rate. The linear parts are the joint's own `stiffness` and `damping`. At
+    a spherical or a free joint the damping acts on the rotation about each axis of the body by
+    itself, and stiffness must be 0: springs there are those of a `Bushing`, and damping of a free
+    joint's translation is that of a `PointDamping`. name: as of `Coupling`. They are the springs
+    and dampers of MuJoCo 4 with several numbers.
 
     >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(), mass=2.0)])
     >>> system = dl.attach(cart, dl.PolynomialForce("cart", stiffness=(0, 8.0), damping=(3.0, 0)))
@@ -101,19 +104,38 @@ class PolynomialForce(AtJoint, JointCoupling):
     )
 
     def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
-        return super().incompatibilities(system, there) or self.needs_coordinate(system)
+        t = system.topology
+        if not self._turns(t):
+            return super().incompatibilities(system, there) or self.needs_coordinate(system)
+        if any(isinstance(other, PolynomialForce) and other.joint == self.joint for other in there):
+            return ["the joint has one already; change its numbers"]
+        if isinstance(self.stiffness, Tracer) or not np.any(np.asarray(self.stiffness)):
+            return []
+        return ["the joint has no coordinate; set stiffness to 0, and attach a dl.Bushing"]
 
     def efforts(
         self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
     ) -> Float[Array, " n_dofs"]:
         k = self.dof(t)
+        if self._turns(t):
+            turning = slice(k, k + 3)
+            force = higher_damper(self.damping, rate[turning])
+            return jnp.zeros_like(rate).at[turning].set(-force)
         stretch, v = x[k] - joints.spring_reference[k], rate[k]
         force = higher_spring(self.stiffness, stretch) + higher_damper(self.damping, v)
         return jnp.zeros_like(rate).at[k].set(-force)
 
     def energy(self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]) -> Float[Array, ""]:
         k = self.dof(t)
+        if self._turns(t):
+            return jnp.zeros((), x.dtype)
         return higher_energy(self.stiffness, x[k] - joints.spring_reference[k])
+
+    def _turns(self, t: Topology) -> bool:
+        """Whether its joint is a spherical or a free one, whose rotation comes first."""
+        if self.joint not in t.joints:
+            return False
+        return isinstance(t.types[t.joints.index(self.joint)], Spherical | Free)
 
 
 class WorldArmature(AtJoint, JointCoupling):

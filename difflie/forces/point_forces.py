@@ -1,4 +1,4 @@
-"""Constant forces and friction at points of bodies."""
+"""Constant forces, friction and damping at points of bodies."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..spatial import Transform
 from ..system.fields import number
 from .coupling import PointCoupling
 from .path import Path, as_path
+from .polynomials import higher_damper
 
 
 class PointForce(PointCoupling):
@@ -76,3 +77,22 @@ class PointFriction(PointCoupling):
         return jax.tree.map(
             lambda w: -self.friction * jnp.tanh(w / self.friction_velocity), velocities
         )
+
+
+class PointDamping(PointCoupling):
+    """Damping against the velocity w of a point, along each axis of the world by itself.
+
+        f_i = -(c w_i |w_i| + d w_i^3),    i = x, y, z
+
+    path: one pair (body, point (3,) in m in its frame). damping (2,): c in N s^2/m^2 and d in N
+    s^3/m^3. As a `PointFriction`, it depends on the directions of the world's axes. It is the
+    damping of higher order of MuJoCo's free joints. name: as of `Coupling`.
+    """
+
+    needs: ClassVar[str] = "one point"
+
+    path: Path = eqx.field(converter=as_path)
+    damping: jax.Array = eqx.field(converter=number(unit="N s^n/m^n", shape=(2,)))
+
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        return jax.tree.map(lambda w: -higher_damper(self.damping, w), velocities)

@@ -1,4 +1,4 @@
-"""Bushings and torsional springs between frames, against formulas of their own and by SciPy."""
+"""Bushings, torsional springs and stops of rotations, against formulas and SciPy."""
 
 import jax
 import jax.numpy as jnp
@@ -166,3 +166,36 @@ def test_a_machine_on_a_bushing_keeps_its_energy_until_it_is_damped():
         run = dl.simulate(system, still, v, dt=1e-3, steps=300, save_every=100)
         total = sum(run.energy(system))
         assert low < float(total[-1] - total[0]) < high
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 0.7, 1.3, 3.0])
+def test_a_stop_of_rotation_and_springs_of_higher_order(angle):
+    """Moments along the rotation; nothing is singular without one, in single precision as well."""
+    (rotation,) = frames(angle)
+    n = rotation[0] @ AXIS / np.linalg.norm(AXIS)
+    stop = dl.RotationStop(PATH, 3.0, 0.5, dissipation=0.2)
+    terms = np.array([[0.4, 0.7], [0.3, 0.9]])
+    spring = dl.Bushing(PATH, np.zeros((6, 6)), higher_stiffness=terms)
+    rate = n @ (TWISTS[1] - TWISTS[0])[:3]
+    depth, gap = max(angle - 0.5, 0), X[1] - X[0]
+    far = np.linalg.norm(gap)
+    pushed = -(0.3 * far + 0.9 * far**2) * gap
+    moments = -3.0 * depth * n, -(0.4 * angle**2 + 0.7 * angle**3) * n
+    energies = (
+        1.5 * depth**2,
+        0.4 * angle**3 / 3 + 0.7 * angle**4 / 4 + 0.1 * far**3 + 0.225 * far**4,
+    )
+    for part, moment, force, stored in zip(
+        (stop, spring), moments, (np.zeros(3), pushed), energies, strict=True
+    ):
+        energy, slope, wrenches, damped, ahead, back = found(part, rotation, X, TWISTS)
+        assert float(energy) == pytest.approx(stored, rel=1e-9, abs=1e-15)
+        np.testing.assert_allclose(wrenches[1], [*moment, *force], atol=1e-7)
+        np.testing.assert_allclose(wrenches, -slope, atol=1e-9)
+        np.testing.assert_allclose(ahead, back, atol=1e-11)
+        balanced(np.asarray(damped), X)
+        short = jax.tree.map(lambda a: jnp.asarray(a, "float32"), (part, rotation, X, TWISTS))
+        assert all(np.all(np.isfinite(value)) for value in found(*short))
+        if part is stop:
+            share = max(1 + 0.2 * rate, 0)
+            np.testing.assert_allclose(damped[1, :3], share * moment, atol=1e-7)

@@ -52,6 +52,7 @@ def couplings(rest=0.4):
         dl.SmoothTensionDamper(path("rod", "puck"), 1.5, rest, 0.1, 0.2),
         dl.PointForce(path("puck"), (1.0, -2.0, 3.0)),
         dl.PointFriction(path("puck"), 0.4),
+        dl.PointDamping(path("puck"), (0.2, 0.1)),
         dl.FollowerForce(path("plate"), (0.5, 1.0, -1.0)),
     )
 
@@ -135,6 +136,8 @@ def test_forces_by_the_motion_of_the_points(coupled, traversal):
         x_c, rates_c, forces = x[start : start + n], rates[start : start + n], np.zeros((n, 3))
         if isinstance(c, dl.PointFriction):
             forces[0] = -c.friction * np.tanh(rates_c[0] / c.friction_velocity)
+        elif isinstance(c, dl.PointDamping):
+            forces[0] = -(0.2 * np.abs(rates_c[0]) + 0.1 * rates_c[0] ** 2) * rates_c[0]
         elif hasattr(c, "force"):
             forces[0] = c.force
             if isinstance(c, dl.FollowerForce):

@@ -94,3 +94,42 @@ def test_limits_are_read_on_request(tmp_path):
     assert not loaded(tmp_path, off, limits=True)[0].couplings
     with pytest.raises(ValueError, match=r"leave out limits=True, and attach dl.JointStop"):
         dl.load(dl.examples.path("arm7"), limits=True)
+
+
+BALL = """<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody>
+<body euler=".3 .2 .1"><joint name="h" axis="0 1 0"/><geom size=".1" mass="2" contype="0"/>
+<body pos=".1 .2 .3" euler=".1 -.4 .3"><joint name="b" type="ball" range="0 .7"/>
+<geom type="box" size=".1 .2 .3" mass="1" contype="0" pos=".2 0 0"/></body></body></worldbody>
+</mujoco>"""
+
+
+def test_limits_of_ball_joints(tmp_path):
+    """Stop where MuJoCo's do, along the same axis; the force is minus the slope of the energy."""
+    system, model, said = loaded(tmp_path, BALL, limits=True)
+    assert "limits of ball" not in said and "limits of ball joints" in loaded(tmp_path, BALL)[2]
+    (stop,) = system.couplings
+    data, random = mujoco.MjData(model), np.random.default_rng(3)
+    push = jax.jit(lambda q, v: dl.passive_force(system, q, v))
+    energy = jax.jit(
+        jax.grad(lambda s, q: dl.elastic_energy(system, system.manifold.retract(q, s)))
+    )
+    still = jnp.zeros(4)
+    for angle in (0.3, 0.8, 1.4, 3.0):
+        axis, v = random.normal(size=3), random.normal(size=4)
+        mujoco.mju_axisAngle2Quat(data.qpos[1:], axis / np.linalg.norm(axis), angle)
+        data.qpos[0], data.qvel[:] = random.normal(), v
+        mujoco.mj_forward(model, data)
+        expected = np.zeros(4)
+        if data.nefc:
+            along, depth = data.efc_J.reshape(-1, 4)[0], -data.efc_pos[0]
+            damped = max(1 - stop.dissipation * (along @ v), 0)
+            expected = stop.stiffness * depth * damped * along
+        q = jnp.asarray(data.qpos)
+        np.testing.assert_allclose(push(q, v), expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(push(q, still), -energy(still, q), rtol=1e-9, atol=1e-9)
+    slope = jax.jit(jax.jacrev(push, (0, 1)))(system.neutral(), still)
+    assert all(np.all(np.isfinite(part)) for part in slope)
+    with pytest.warns(UserWarning, match="stops at limits have MuJoCo's stiffness"):
+        dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    np.testing.assert_allclose(again.jnt_range, model.jnt_range, atol=1e-12)

@@ -192,8 +192,31 @@ def test_polynomial_springs_and_dampers(tmp_path):
         still = dl.passive_force(system, q, jnp.zeros(system.nv))
         slope = jax.grad(lambda s, q=q: dl.elastic_energy(system, system.manifold.retract(q, s)))
         np.testing.assert_allclose(still, -slope(jnp.zeros(system.nv)), atol=1e-9)
-    text = POLYNOMIALS.replace("<freejoint", '<joint type="free" damping="0 .1"')
-    assert "nonlinear damping of ball and free joints ('free')" in read(tmp_path, text)[2]
+
+
+ROUND = VECTORS.replace('stiffness="3" damping=".2"', 'stiffness="3 2 1" damping=".2 .3 .1"')
+ROUND = ROUND.replace(
+    'type="free" stiffness="4" damping=".3"',
+    'name="free" type="free" stiffness="0 3 2" damping=".3 .1 .2"',
+)
+
+
+def test_polynomials_of_ball_and_free_joints(tmp_path):
+    """Springs along the rotation and the displacement; dampers along each axis by itself."""
+    system, model, said = read(tmp_path, ROUND)
+    check(system, model)
+    assert "nonlinear" not in said
+    moved = system.manifold.retract
+    elastic = jax.jit(jax.grad(lambda s, q: dl.elastic_energy(system, moved(q, s))))
+    still = jnp.zeros(system.nv)
+    for _, q, *_ in states(system, model, 2):
+        force = dl.passive_force(system, q, still)
+        np.testing.assert_allclose(force, -elastic(still, q), atol=1e-9)
+    at_rest = jax.jit(jax.jacrev(lambda s: dl.passive_force(system, system.neutral(), s)))
+    assert np.all(np.isfinite(at_rest(still)))
+    bare = dataclasses.replace(system, couplings=())
+    with pytest.raises(dl.ModelError, match=r"set stiffness to 0, and attach a dl\.Bushing"):
+        dl.attach(bare, dl.PolynomialForce("ball", stiffness=(1.0, 0)))
 
 
 def test_derivatives_of_polynomials(tmp_path):
@@ -228,7 +251,7 @@ def check_accelerations(system, model):
         np.testing.assert_allclose(a, data.qacc, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("text", [POLYNOMIALS, in_water(3), None])
+@pytest.mark.parametrize("text", [POLYNOMIALS, ROUND, in_water(3), None])
 def test_passive_forces_are_written_again(tmp_path, text):
     """The forces of a saved file are those of the one it was read from."""
     text = text or VECTORS.replace('type="free"', 'name="free" type="free" armature=".7"')

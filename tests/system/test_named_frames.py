@@ -158,6 +158,9 @@ COUPLINGS = {
         second_rotation=(0, 0.2, 0.1),
     ),
     "torsion": lambda a, b: dl.TorsionalSpring([(a, (0, 0, 0)), (b, (0, 0, 0))], (1, 2, 3), 4.0),
+    "stop": lambda a, b: dl.RotationStop(
+        [(a, (0, 0, 0)), (b, (0, 0, 0))], 4.0, 0.1, first_rotation=(0.3, 0.1, 0)
+    ),
     "jet": lambda a, b: dl.FollowerForce([(a, (0.1, 0, 0))], (1.0, 2.0, 3.0)),
     "plane": lambda a, b: dl.PlaneContact([(a, (0, 0, 9)), (b, (0.1, 0, 0))], 10.0, (1, 2, 3)),
 }

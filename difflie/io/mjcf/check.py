@@ -15,11 +15,11 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ...system import Prismatic
+from ...system import Spherical
 from ...system.validation import ModelError, format_value
 from ..robot_files import plain, refuse_other_files
 from .equalities import unused_equalities
-from .joints import TYPES, unused_joint_forces
+from .joints import TYPES
 from .limits import unread_limits
 from .names import listed
 from .shapes import touching_geoms, unread_shapes
@@ -240,10 +240,9 @@ def features(
         yield from unread_limits(model, disabled)
     yield from unused_equalities(model, disabled)
     yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)
-    joints, kinds = np.arange(model.njnt), np.asarray(model.jnt_type)
-    vector = kinds < TYPES.index(Prismatic)
-    yield "limits of ball joints", "jnt", joints[vector & (model.jnt_limited != 0)]
-    yield from unused_joint_forces(model)
+    balls = np.asarray(model.jnt_type) == TYPES.index(Spherical)
+    limited = [] if acting.limits else np.flatnonzero(balls & (model.jnt_limited != 0))
+    yield "limits of ball joints", "jnt", limited
     for (kind, field), what in _FIELDS.items():
         values = np.asarray(getattr(model, f"{kind}_{field}", np.zeros(0)))
         yield what, kind, [k for k, own in enumerate(values) if np.any(own)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...forces import PointFriction, PolynomialForce, WorldArmature
+from ...forces import PointDamping, PointFriction, PolynomialForce, WorldArmature
 from ...system import Free, Joint, Prismatic, Revolute, Spherical
 from ...system.validation import format_value
 
@@ -32,7 +32,7 @@ def read_joint(model: Any, j: int, name: str) -> Joint:
         "friction": model.dof_frictionloss[dofs].copy(),
     }
     if kind is Free:
-        # Of the translation MuJoCo has it along the axes of the world; see `free_friction`.
+        # Of the translation MuJoCo has it along the axes of the world; see `free_resistance`.
         fields["friction"][3:] = 0
     if kind in (Prismatic, Revolute):
         fields["axis"] = model.jnt_axis[j].tolist()
@@ -50,41 +50,37 @@ def read_joint(model: Any, j: int, name: str) -> Joint:
     return kind(**fields)
 
 
-def free_friction(model: Any, bodies: Sequence[str]) -> Iterator[PointFriction]:
-    """The frictionloss of free joints against translation, along the axes of the world.
+def free_resistance(model: Any, bodies: Sequence[str]) -> Iterator[PointFriction | PointDamping]:
+    """What resists the translation of free joints along the axes of the world.
 
-    bodies: the names of the model's bodies but the world.
+    That is frictionloss and damping of higher order. bodies: the names of the model's bodies but
+    the world.
     """
+    dampers = _dampers(model)
     for j in np.flatnonzero(np.asarray(model.jnt_type) == TYPES.index(Free)):
         friction = model.dof_frictionloss[model.jnt_dofadr[j]]
+        origin = [(bodies[int(model.jnt_bodyid[j]) - 1], (0.0, 0.0, 0.0))]
         if friction:
-            body = bodies[int(model.jnt_bodyid[j]) - 1]
-            yield PointFriction([(body, (0.0, 0.0, 0.0))], friction)
+            yield PointFriction(origin, friction)
+        if np.any(dampers[j]):
+            yield PointDamping(origin, dampers[j])
 
 
 def joint_forces(model: Any, names: Sequence[str]) -> Iterator[PolynomialForce | WorldArmature]:
-    """Springs and dampers of higher order at hinges and slides, and the armature of free joints.
+    """Springs and dampers of higher order at joints, and the armature of free joints.
 
-    names: those of the model's joints. With the dampers of their actuators.
+    names: those of the model's joints. With the dampers of their actuators. Of ball and free joints
+    only what resists the rotation; see `free_resistance`.
     """
     springs, dampers = higher_terms(model, "jnt_stiffness"), _dampers(model)
     for j, name in enumerate(names):
         kind, dof = TYPES[model.jnt_type[j]], int(model.jnt_dofadr[j])
-        if kind in (Prismatic, Revolute) and (np.any(springs[j]) or np.any(dampers[j])):
-            yield PolynomialForce(name, stiffness=springs[j], damping=dampers[j])
+        spring = springs[j] if kind in (Prismatic, Revolute) else np.zeros(2)
+        if np.any(spring) or np.any(dampers[j]):
+            yield PolynomialForce(name, stiffness=spring, damping=dampers[j])
         drives = sum(rotors(model)["armature"][a] for a in _drives(model, j))
         if kind is Free and (model.dof_armature[dof] or drives):
             yield WorldArmature(name)
-
-
-def unused_joint_forces(model: Any) -> Iterator[tuple[str, str, list[int]]]:
-    """The features of ball and free joints that `joint_forces` ignores, "jnt"."""
-    several = np.asarray(model.jnt_type) < TYPES.index(Prismatic)
-    for what, terms in (
-        ("nonlinear springs of ball and free joints", higher_terms(model, "jnt_stiffness")),
-        ("nonlinear damping of ball and free joints", _dampers(model)),
-    ):
-        yield what, "jnt", np.flatnonzero(several & terms.any(axis=1)).tolist()
 
 
 def higher_terms(model: Any, field: str) -> NDArray:

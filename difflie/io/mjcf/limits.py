@@ -10,21 +10,36 @@ from typing import Any
 
 import numpy as np
 
-from ...forces import JointStop
-from ...system import Prismatic, Revolute, System
+from ...forces import JointStop, RotationStop
+from ...groups import so3
+from ...system import Body, Spherical, System
 from .flags import limits_act
 from .joints import TYPES
 from .softness import soft_numbers
 
 
-def joint_stops(model: Any, joints: Sequence[str], system: System) -> Iterator[JointStop]:
-    """The stops of hinges and slides; joints: their names."""
+def joint_stops(
+    model: Any, joints: Sequence[str], tree: Sequence[Body], system: System
+) -> Iterator[JointStop | RotationStop]:
+    """The stops of hinges, slides and ball joints; joints: their names, tree: the bodies."""
+    moved = {body.joint.name: body for body in tree}
     for j, name in enumerate(joints):
-        scalar = TYPES[model.jnt_type[j]] in (Prismatic, Revolute)
-        if scalar and model.jnt_limited[j] and name in system.joint_names:
-            weight = float(model.dof_invweight0[model.jnt_dofadr[j]])
-            soft = model.jnt_solref[j], model.jnt_solimp[j]
-            stiffness, dissipation = soft_numbers(model, *soft, weight)
+        if not model.jnt_limited[j] or name not in system.joint_names:
+            continue
+        # Of a ball joint, the same for all of its axes.
+        weight = float(model.dof_invweight0[model.jnt_dofadr[j]])
+        soft = model.jnt_solref[j], model.jnt_solimp[j]
+        stiffness, dissipation = soft_numbers(model, *soft, weight)
+        if TYPES[model.jnt_type[j]] is Spherical:
+            body = moved[name]
+            yield RotationStop(
+                [(body.parent, np.array(body.position)), (body.name, np.zeros(3))],
+                stiffness,
+                angle=max(model.jnt_range[j]),
+                first_rotation=so3.log(np.asarray(body.rotation)),
+                dissipation=dissipation,
+            )
+        else:
             yield JointStop(stiffness, (name,), dissipation=dissipation)
 
 

@@ -14,7 +14,7 @@ from ...forces import BoxInFluid, Bushing, Coupling, EllipsoidInFluid, PointForc
 from ...groups import so3
 from ...system import Body, Free, Spherical
 from ..robot_files import of_quaternion
-from .joints import TYPES
+from .joints import TYPES, higher_terms
 
 _LEAST = 1e-15  # MuJoCo's mjMINVAL
 _SPHERE, _CAPSULE, _CYLINDER = 2, 3, 5  # MuJoCo's mjtGeom
@@ -44,7 +44,9 @@ def _gravity_compensation(
 
 def _springs(model: Any, tree: Sequence[Body], joints: Sequence[str]) -> Iterator[Coupling]:
     moved = {body.joint.name: body for body in tree}
-    for j in np.flatnonzero(model.jnt_stiffness).tolist():
+    higher = higher_terms(model, "jnt_stiffness")
+    sprung = np.column_stack((model.jnt_stiffness, higher)).any(axis=1)
+    for j in np.flatnonzero(sprung).tolist():
         kind, body = TYPES[model.jnt_type[j]], moved.get(joints[j])
         if kind not in (Spherical, Free) or body is None:
             continue
@@ -57,7 +59,9 @@ def _springs(model: Any, tree: Sequence[Body], joints: Sequence[str]) -> Iterato
             stiffness[3:] = 0
         turn = so3.log(np.asarray(body.rotation) @ of_quaternion(rest))
         ends = [(body.parent, np.array(position)), (body.name, np.zeros(3))]
-        yield Bushing(ends, stiffness, first_rotation=turn)
+        terms = higher[j] * np.array([[1.0], [1.0 if kind is Free else 0.0]])
+        several = terms if np.any(terms) else None
+        yield Bushing(ends, stiffness, first_rotation=turn, higher_stiffness=several)
 
 
 def _medium(model: Any, names: Sequence[str]) -> Iterator[Coupling]:

@@ -32,7 +32,7 @@ from .check import Acting, check_mjcf, unused, without_missing
 from .contacts import geom_contacts
 from .equalities import equality_constraints
 from .flags import disabled_flags, limits_act, switch_off
-from .joints import free_friction, joint_forces, lasting_efforts, read_joint, unused_drives
+from .joints import free_resistance, joint_forces, lasting_efforts, read_joint, unused_drives
 from .keys import key_states, unread_activations
 from .limits import joint_stops
 from .names import body_names, joint_names, listed, site_names
@@ -73,8 +73,8 @@ def read_mjcf(
     without, it is the generalised force. See `docs/mjcf_actuators.md` for what is read.
     Geoms that may touch others become `System.shapes`, unnamed ones "BODY/geomN". contacts: whether
     they touch, in the pairs of the file, by compliant contacts; see `contacts.py` for their
-    numbers. limits: whether those of hinges, slides and tendons act, by compliant stops, see
-    `limits.py`; without, those of joints are numbers, and those of tendons are left out.
+    numbers. limits: whether those of joints and tendons act, by compliant stops, see `limits.py`;
+    without, those of hinges and slides are numbers, and the others are left out.
     Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
     soft. What an option flag switches off is not there. strict: whether what would change the
     motion and is not modelled is an error, with the lines of its elements.
@@ -139,7 +139,7 @@ def _machine(file: _File, base: str | None, gravity: ArrayLike | None) -> System
     name = model.names.split(b"\0", 1)[0].decode() or path.stem
     try:
         system = tree(bodies, name=name, gravity=vector)
-        rubbing = () if base == "fixed" else free_friction(model, names.bodies)
+        rubbing = () if base == "fixed" else free_resistance(model, names.bodies)
         moved = {body.joint.name for body in bodies}
         higher = [f for f in joint_forces(model, names.joints) if f.joint in moved]
         passive = passive_couplings(model, names.bodies, bodies, names.joints, vector)
@@ -147,7 +147,7 @@ def _machine(file: _File, base: str | None, gravity: ArrayLike | None) -> System
         along = tendon_couplings(model, *names, stops)
         system = attach(system, *passive, *along, *rubbing, *higher)
         if stops:
-            system = attach(system, *joint_stops(model, names.joints, system))
+            system = attach(system, *joint_stops(model, names.joints, bodies, system))
         system = constrain(system, *equality_constraints(model, *names, file.disabled))
         if file.actuators:
             system = attach(system, *file_actuators(model, names, system, file.disabled))

@@ -10,7 +10,14 @@ from xml.etree.ElementTree import Element, SubElement
 import equinox as eqx
 import numpy as np
 
-from ....forces import Bushing, PointFriction, WorldArmature
+from ....forces import (
+    Bushing,
+    PointDamping,
+    PointFriction,
+    PolynomialForce,
+    RotationStop,
+    WorldArmature,
+)
 from ....system import Body, Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from ....system.joints import Series
 from ....system.validation import format_value
@@ -75,6 +82,9 @@ def spring_of(body: Body, parts: tuple[Any, ...]) -> Bushing | None:
         wanted = np.zeros((6, 6))
         wanted[:size, :size] = np.eye(size) * float(part.stiffness[0, 0])
         still = not (np.any(part.damping) or np.any(part.second_rotation))
+        if part.higher_stiffness is not None:
+            turning, moving = np.asarray(part.higher_stiffness, float)
+            still = still and _same(moving, turning if free else 0.0)
         start = part.path.points[0] if free else body.position
         turn = part.first_rotation if free else body.rotation
         placed = _same(part.path.points, [start, np.zeros(3)])
@@ -84,10 +94,41 @@ def spring_of(body: Body, parts: tuple[Any, ...]) -> Bushing | None:
     return None
 
 
+def stop_of(body: Body, parts: tuple[Any, ...]) -> RotationStop | None:
+    """The limit of a ball joint among couplings, as `read_mjcf` makes it."""
+    for part in parts:
+        if not isinstance(part, RotationStop) or part.path.bodies != (body.parent, body.name):
+            continue
+        plain = not np.any(part.smoothing) and float(part.exponent) == 1
+        if plain and _same(matrix(part.first_rotation), matrix(body.rotation)):
+            return part
+    return None
+
+
 def rubbing_of(body: Body, parts: tuple[Any, ...]) -> PointFriction | None:
     """The friction of a free joint along the axes of the world among couplings."""
+    return _at_origin(body, parts, PointFriction)
+
+
+def damping_of(body: Body, parts: tuple[Any, ...]) -> list[PolynomialForce | PointDamping]:
+    """The dampers of higher order of a ball or free joint, if they are the same in all directions.
+
+    Of the rotation, and of the translation of a free joint along the axes of the world.
+    """
+    name = body.joint.name or body.name
+    own = (part for part in parts if isinstance(part, PolynomialForce) and part.joint == name)
+    turning = next(own, None)
+    if isinstance(body.joint, Spherical):
+        return [] if turning is None else [turning]
+    moving = _at_origin(body, parts, PointDamping)
+    if turning is None or moving is None or not _same(turning.damping, moving.damping):
+        return []
+    return [turning, moving]
+
+
+def _at_origin(body: Body, parts: tuple[Any, ...], kind: type[Any]) -> Any:
     for part in parts:
-        on_it = isinstance(part, PointFriction) and part.path.bodies == (body.name,)
+        on_it = isinstance(part, kind) and part.path.bodies == (body.name,)
         if on_it and not np.any(part.path.points):
             return part
     return None
@@ -104,7 +145,8 @@ def _helpers(draft: Draft, bodies: list[Body]) -> set[str]:
     """The bodies that become joints of the body that they carry."""
     system, found = draft.system, {}
     moved = [body for body in bodies if isinstance(body.joint, Spherical | Free)]
-    springs = {id(spring_of(body, system.couplings)) for body in moved}  # become joints' own
+    # Springs and stops of joints become these joints' own.
+    springs = {id(of(body, system.couplings)) for body in moved for of in (spring_of, stop_of)}
     couplings = tuple(part for part in system.couplings if id(part) not in springs)
     parts = system.frames, couplings, system.actuators, system.constraints, system.sensors
     meant = set(_words((*parts, system.idle_shapes)))
@@ -276,14 +318,19 @@ def _row(draft: Draft, body: Body, kind: str) -> dict[str, str]:
             f"{' and '.join(uneven)} of the {joint.type_name()} joint {format_value(joint.name)}, "
             "which is not the same along all its axes"
         )
-    spring = spring_of(body, parts)
+    spring, dampers = spring_of(body, parts), damping_of(body, parts)
+    springs = [0.0] if spring is None else [float(spring.stiffness[0, 0])]
+    if spring is not None and spring.higher_stiffness is not None:
+        springs += list(spring.higher_stiffness[0])
     row = {
-        "damping": values["damping"][0],
+        "damping": [values["damping"][0], *(list(dampers[0].damping) if dampers else [])],
         "armature": values["armature"][0],
         "frictionloss": values["friction"][0],
-        "stiffness": 0.0 if spring is None else float(spring.stiffness[0, 0]),
+        "stiffness": springs,
     }
-    return {name: numbers(value) for name, value in row.items() if value}
+    row = {name: numbers(value) for name, value in row.items() if np.any(value)}
+    stop = None if free else stop_of(body, parts)
+    return row if stop is None else row | {"range": numbers([0.0, float(stop.angle)])}
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -284,7 +284,9 @@ def _change_joint(tree: _Tree, body: Body, old: Body, close: _Close) -> None:
 
     for field, attribute in _NUMBERS.items():
         if changed(field) and joint.dofs():
-            tree.element("joint", name).set(attribute, numbers(number(joint, field)))
+            element = tree.element("joint", name)
+            higher = element.get(attribute, "").split()[1:]  # of springs and dampers; they stay
+            element.set(attribute, " ".join([numbers(number(joint, field)), *higher]))
     if not scalar:
         return
     if changed("axis"):

@@ -20,6 +20,7 @@ from ....forces import (
     PointForce,
     PolynomialForce,
     Rope,
+    RotationStop,
     ShapeContact,
     SharedLimit,
     SpatialTendon,
@@ -29,7 +30,7 @@ from ....forces import (
 )
 from ....forces.tendons import TendonLaw
 from ....system import Body, Free, Spherical, System
-from .bodies import rubbing_of, spring_of, turning
+from .bodies import damping_of, rubbing_of, spring_of, stop_of, turning
 from .draft import Draft, matrix, numbers, put
 from .tendons import excess, write_fixed, write_path, write_spatial
 
@@ -44,7 +45,8 @@ def write_couplings(draft: Draft, bodies: list[Body]) -> None:
     """
     parts = draft.system.couplings
     moved = [body for body in bodies if isinstance(body.joint, Spherical | Free)]
-    done = {id(spring_of(body, parts)) for body in moved}
+    done = {id(of(body, parts)) for body in moved for of in (spring_of, stop_of)}
+    done |= {id(part) for body in moved for part in damping_of(body, parts)}
     free = [body for body in moved if isinstance(body.joint, Free)]
     done |= {id(part) for body in free for part in (rubbing_of(body, parts), turning(body, parts))}
     wet = [part for part in parts if isinstance(part, BoxInFluid | EllipsoidInFluid)]
@@ -61,7 +63,7 @@ def write_couplings(draft: Draft, bodies: list[Body]) -> None:
 def has_stops(system: System) -> bool:
     """Whether limits of joints or tendons of a system are stops."""
     return any(
-        isinstance(part, JointStop)
+        isinstance(part, JointStop | RotationStop)
         or (isinstance(part, TendonLaw) and part.length_range is not None)
         for part in system.couplings
     )
@@ -96,7 +98,7 @@ def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:
 def _write_polynomial(draft: Draft, part: PolynomialForce) -> bool:
     """Writes the higher terms of a spring and a damper at a joint; whether it has an element."""
     for joint in draft.bodies[None].iter("joint"):
-        if joint.get("name") == part.joint:
+        if joint.get("name") == part.joint and joint.get("type") in ("hinge", "slide"):
             for name in ("stiffness", "damping"):
                 terms = [float(joint.get(name, "0")), *np.asarray(getattr(part, name))]
                 joint.set(name, numbers(terms))
