@@ -156,6 +156,7 @@ from .forces import VelocityServo as VelocityServo
 from .forces import VoltageMotor as VoltageMotor
 from .forces import WorldArmature as WorldArmature
 from .forces import Wrap as Wrap
+from .forces import YieldingSpring as YieldingSpring
 from .forces import ZeroOrderHold as ZeroOrderHold
 from .forces import as_path as as_path
 from .forces import attach as attach

@@ -38,6 +38,7 @@ from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
 from .internal_states import StatefulCoupling as StatefulCoupling
 from .internal_states import StatefulJointForce as StatefulJointForce
+from .internal_states import YieldingSpring as YieldingSpring
 from .joint_forces import JointDrag as JointDrag
 from .joint_forces import JointStop as JointStop
 from .joint_forces import PolynomialForce as PolynomialForce

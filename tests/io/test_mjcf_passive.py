@@ -219,6 +219,71 @@ def test_polynomials_of_ball_and_free_joints(tmp_path):
         dl.attach(bare, dl.PolynomialForce("ball", stiffness=(1.0, 0)))
 
 
+YIELDING = """<mujoco><compiler angle="radian"/><option gravity="0 0 0" timestep="{}">
+<flag contact="disable"/></option><worldbody><body><joint name="h" axis="0 1 0" ref=".3"
+stiffness="3 1 .5" springyield=".4" springref=".5" damping=".01 .02"/>
+<geom size=".1" mass="2" pos=".3 0 .1"/><body pos="0 1 0">
+<joint name="s"
+type="slide" axis="0 1 1" stiffness="40" springyield=".05" armature=".1"/><geom size=".1" mass="1"/>
+</body></body>
+</worldbody><keyframe><key name="k" qpos=".4 .1" plastic=".6 .07"/></keyframe></mujoco>"""
+
+
+def test_springs_that_yield(tmp_path):
+    """Like MuJoCo's within their range, and in a motion to the order of its step; dissipation."""
+    system, model, said = read(tmp_path, YIELDING.format(1e-5))
+    assert "yield" not in said and [name for name, _ in system.state_labels] == ["h/rest", "s/rest"]
+    data, ordering = mujoco.MjData(model), dl.MujocoOrdering(system, model)
+    np.testing.assert_allclose(system.internal_state("k"), [0.3, 0.07], atol=1e-12)
+    for rest in (0.1, -0.3):
+        data.qpos[:], data.qvel[:] = (0.5 + rest, rest / 10), (1.0, -2.0)
+        mujoco.mj_forward(model, data)
+        q, v = ordering.from_q(data.qpos), jnp.asarray(data.qvel)
+        a = dl.forward_dynamics(system, q, v, dl.passive_force(system, q, v))
+        np.testing.assert_allclose(a, data.qacc, rtol=1e-9, atol=1e-9)
+    mujoco.mj_resetData(model, data)
+    data.qvel[:] = 4.0, 3.0
+    q0, v0 = ordering.from_q(data.qpos), data.qvel.copy()
+    for _ in range(100000):
+        mujoco.mj_step(model, data)
+    run = dl.simulate(system, q0, v0, dt=1e-4, steps=10000)
+    np.testing.assert_allclose(run.q[-1], ordering.from_q(data.qpos), atol=4e-4)
+    np.testing.assert_allclose(run.z[-1], data.plastic - [0.3, 0], atol=4e-4)
+    assert np.abs(run.z[-1] - run.z[0]).min() > 0.01
+    energy = np.sum(run.energy(system), axis=0)
+    assert energy[-1] < energy[0]
+
+
+def test_derivatives_of_springs_that_yield(tmp_path):
+    """Of a motion in which they yield, by their numbers: both modes, and differences."""
+    system, *_ = read(tmp_path, YIELDING.format(2e-3))
+    spring = system.couplings[0]
+
+    def end(x):
+        part = dataclasses.replace(spring, stiffness=x[:3], elastic_stretch=x[3])
+        moved = dataclasses.replace(system, couplings=(part, *system.couplings[1:]))
+        return dl.simulate(moved, jnp.zeros(2), jnp.array([4.0, 3.0]), dt=1e-2, steps=60).q[-1]
+
+    x = jnp.append(spring.stiffness, spring.elastic_stretch)
+    ahead, back = (jax.jit(f(end))(x) for f in (jax.jacfwd, jax.jacrev))
+    columns = [(end(x + e) - end(x - e)) / 2e-6 for e in 1e-6 * np.eye(4)]
+    np.testing.assert_allclose(ahead, np.stack(columns, axis=1), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(ahead, back, rtol=1e-9, atol=1e-12)
+    assert np.all(np.abs(ahead[0]) > 1e-4)
+
+
+def test_springs_that_yield_are_written_again(tmp_path):
+    """With their rests, also those of keyframes."""
+    system, model, _ = read(tmp_path, YIELDING.format(2e-3))
+    dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    for field in ("jnt_stiffness", "jnt_stiffnesspoly", "jnt_springyield"):
+        np.testing.assert_allclose(getattr(again, field), getattr(model, field), atol=1e-12)
+    for field in ("qpos_spring", "key_plastic"):  # from the initial pose
+        rests = [getattr(each, field) - each.qpos0 for each in (again, model)]
+        np.testing.assert_allclose(*rests, atol=1e-12)
+
+
 def test_derivatives_of_polynomials(tmp_path):
     """Of the passive force by the velocities, in forward mode, as of differences."""
     system, model, _ = read(tmp_path, POLYNOMIALS)

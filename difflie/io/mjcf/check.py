@@ -19,7 +19,7 @@ from ...system import Spherical
 from ...system.validation import ModelError, format_value
 from ..robot_files import plain, refuse_other_files
 from .equalities import unused_equalities
-from .joints import TYPES
+from .joints import TYPES, yields
 from .limits import unread_limits
 from .names import listed
 from .shapes import touching_geoms, unread_shapes
@@ -198,13 +198,6 @@ _ALL = {
     "tuple": "custom tuples",
 }
 
-# Fields of bodies, joints, actuators and keyframes that are not zero; those in the second part of
-# MuJoCo 4 only.
-_FIELDS = {
-    ("jnt", "springyield"): "yield of springs",
-    ("key", "time"): "times of keyframes",
-}
-
 
 class Acting(NamedTuple):
     """What of a file acts in its system: its contacts, and the limits of joints and tendons."""
@@ -243,6 +236,5 @@ def features(
     balls = np.asarray(model.jnt_type) == TYPES.index(Spherical)
     limited = [] if acting.limits else np.flatnonzero(balls & (model.jnt_limited != 0))
     yield "limits of ball joints", "jnt", limited
-    for (kind, field), what in _FIELDS.items():
-        values = np.asarray(getattr(model, f"{kind}_{field}", np.zeros(0)))
-        yield what, kind, [k for k, own in enumerate(values) if np.any(own)]
+    yield "yield of springs of ball joints", "jnt", np.flatnonzero(balls & (yields(model) != 0))
+    yield "times of keyframes", "key", np.flatnonzero(model.key_time)

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...forces import PointDamping, PointFriction, PolynomialForce, WorldArmature
+from ...forces import (
+    PointDamping,
+    PointFriction,
+    PolynomialForce,
+    WorldArmature,
+    YieldingSpring,
+)
 from ...system import Free, Joint, Prismatic, Revolute, Spherical
 from ...system.validation import format_value
 
@@ -36,7 +42,8 @@ def read_joint(model: Any, j: int, name: str) -> Joint:
         fields["friction"][3:] = 0
     if kind in (Prismatic, Revolute):
         fields["axis"] = model.jnt_axis[j].tolist()
-        fields["stiffness"] = model.jnt_stiffness[j]
+        # A spring that yields is a force of its own.
+        fields["stiffness"] = 0.0 if yields(model)[j] else model.jnt_stiffness[j]
         fields["spring_reference"] = model.qpos_spring[model.jnt_qposadr[j]] - ref
         if model.jnt_limited[j]:
             fields["lower"], fields["upper"] = model.jnt_range[j] - ref
@@ -66,8 +73,10 @@ def free_resistance(model: Any, bodies: Sequence[str]) -> Iterator[PointFriction
             yield PointDamping(origin, dampers[j])
 
 
-def joint_forces(model: Any, names: Sequence[str]) -> Iterator[PolynomialForce | WorldArmature]:
-    """Springs and dampers of higher order at joints, and the armature of free joints.
+def joint_forces(
+    model: Any, names: Sequence[str]
+) -> Iterator[PolynomialForce | YieldingSpring | WorldArmature]:
+    """Springs that yield, springs and dampers of higher order, and the armature of free joints.
 
     names: those of the model's joints. With the dampers of their actuators. Of ball and free joints
     only what resists the rotation; see `free_resistance`.
@@ -76,11 +85,24 @@ def joint_forces(model: Any, names: Sequence[str]) -> Iterator[PolynomialForce |
     for j, name in enumerate(names):
         kind, dof = TYPES[model.jnt_type[j]], int(model.jnt_dofadr[j])
         spring = springs[j] if kind in (Prismatic, Revolute) else np.zeros(2)
+        if kind in (Prismatic, Revolute) and yields(model)[j]:
+            at = model.jnt_qposadr[j]
+            terms = model.jnt_stiffness[j], *spring
+            rest = model.qpos_spring[at : at + 1] - model.qpos0[at]
+            yield YieldingSpring(name, terms, yields(model)[j], z0=rest)
+            spring = np.zeros(2)
         if np.any(spring) or np.any(dampers[j]):
             yield PolynomialForce(name, stiffness=spring, damping=dampers[j])
         drives = sum(rotors(model)["armature"][a] for a in _drives(model, j))
         if kind is Free and (model.dof_armature[dof] or drives):
             yield WorldArmature(name)
+
+
+def yields(model: Any) -> NDArray:
+    """The stretch (njnt,) at which the spring of each joint yields; 0 where it does not."""
+    stretches = np.array(getattr(model, "jnt_springyield", np.zeros(model.njnt)), float)
+    springs = np.column_stack((model.jnt_stiffness, higher_terms(model, "jnt_stiffness")))
+    return np.where(springs.any(axis=1), stretches, 0.0)
 
 
 def higher_terms(model: Any, field: str) -> NDArray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...forces import YieldingSpring
 from ...system import Free, Spherical, System
 from ..robot_files import of_quaternion
 from .joints import TYPES
@@ -19,7 +20,8 @@ KeyState = tuple[str, NDArray, NDArray, dict[str, float], dict[str, float]]
 def key_states(model: Any, system: System) -> Iterator[KeyState]:
     """The keyframes of a MuJoCo model: name, q (nq,), v (nv,), the commands, and the activations.
 
-    Commands are by actuator, activations by the label of the internal state. system: that of the
+    Commands are by actuator, activations, and rests of springs that yield, by the label of the
+    internal state. system: that of the
     model. Joints that one of the two lacks, because of another base, are where
     they are at zero, and at rest.
     """
@@ -50,12 +52,19 @@ def unread_activations(model: Any, system: System) -> list[int]:
 
 
 def _activations(model: Any, k: int, system: System) -> Iterator[tuple[str, float]]:
-    """The activations of keyframe k, by the labels of the internal states of the actuators."""
+    """The activations and the rests of springs that yield of keyframe k, by their labels."""
     names = actuator_names(model)
     for actuator in system.actuators:
         first = int(model.actuator_actadr[names.index(actuator.label)])
         for i, (state, _) in enumerate(actuator.states):
             yield f"{actuator.label}/{state}", float(model.key_act[k, first + i])
+    joints = joint_names(model)
+    for spring in system.couplings:
+        if isinstance(spring, YieldingSpring):
+            j = joints.index(spring.joint)
+            rest = model.key_plastic[k, model.jnt_plasticadr[j]]
+            label = f"{spring.joint}/{spring.states[0][0]}"
+            yield label, float(rest - model.qpos0[model.jnt_qposadr[j]])
 
 
 def _state(model: Any, k: int, j: int) -> tuple[NDArray, NDArray]:

@@ -7,7 +7,9 @@ from xml.etree.ElementTree import SubElement
 import numpy as np
 from numpy.typing import NDArray
 
+from ....forces import YieldingSpring
 from ....system import System
+from ....system.internal_states import owners
 from ....system.named_states import KeptState
 from ...robot_files import of_quaternion
 from .bodies import JointElement
@@ -27,7 +29,15 @@ def write_keys(draft: Draft, joints: list[JointElement]) -> None:
         if any(label in state.commands for label in system.actuator_names):
             key.set("ctrl", numbers(commands))
         if system.nz and any(label in state.internal for label, _ in system.state_labels):
-            key.set("act", numbers(np.asarray(system.internal_state(name), float)))
+            z = np.asarray(system.internal_state(name), float)
+            owned = {id(owner.element): z[owner.place] for owner in owners(system)}
+            act = [owned[id(a)] for a in system.actuators if id(a) in owned]
+            springs = (part for part in system.couplings if isinstance(part, YieldingSpring))
+            rest = {s.joint: owned[id(s)] + draft.references.get(s.joint, 0.0) for s in springs}
+            plastic = [rest[joint.name] for joint in joints if joint.name in rest]
+            for attribute, values in (("act", act), ("plastic", plastic)):
+                if values:
+                    key.set(attribute, numbers(np.concatenate(values)))
 
 
 def _joint_state(draft: Draft, state: KeptState, joint: JointElement) -> tuple[NDArray, NDArray]:

@@ -27,6 +27,7 @@ from ....forces import (
     Spring,
     SpringDamper,
     Tendon,
+    YieldingSpring,
 )
 from ....forces.tendons import TendonLaw
 from ....system import Body, Free, Spherical, System
@@ -92,18 +93,37 @@ def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:
         return True
     if isinstance(part, PolynomialForce):
         return _write_polynomial(draft, part)
+    if isinstance(part, YieldingSpring):
+        return _write_yielding(draft, part)
     return isinstance(part, PointForce) and _write_compensation(draft, part, bodies)
 
 
 def _write_polynomial(draft: Draft, part: PolynomialForce) -> bool:
     """Writes the higher terms of a spring and a damper at a joint; whether it has an element."""
-    for joint in draft.bodies[None].iter("joint"):
-        if joint.get("name") == part.joint and joint.get("type") in ("hinge", "slide"):
-            for name in ("stiffness", "damping"):
-                terms = [float(joint.get(name, "0")), *np.asarray(getattr(part, name))]
-                joint.set(name, numbers(terms))
-            return True
-    return False
+    joint = _scalar_joint(draft, part.joint)
+    for name in ("stiffness", "damping"):
+        terms = np.asarray(getattr(part, name))
+        if joint is not None and np.any(terms):
+            joint.set(name, numbers([float(joint.get(name, "0")), *terms]))
+    return joint is not None
+
+
+def _write_yielding(draft: Draft, part: YieldingSpring) -> bool:
+    """Writes a spring that yields at a joint without another; whether it could be."""
+    joint = _scalar_joint(draft, part.joint)
+    if joint is None or "stiffness" in joint.attrib or not float(part.elastic_stretch):
+        return False
+    joint.set("stiffness", numbers(part.stiffness))
+    joint.set("springref", numbers(float(part.z[0]) + float(joint.get("ref", "0"))))
+    joint.set("springyield", numbers(part.elastic_stretch))
+    return True
+
+
+def _scalar_joint(draft: Draft, name: str) -> Element | None:
+    """The element of a hinge or slide; None where there is none."""
+    scalar = "hinge", "slide"
+    joints = (joint for joint in draft.bodies[None].iter("joint") if joint.get("type") in scalar)
+    return next((joint for joint in joints if joint.get("name") == name), None)
 
 
 def _of_law(law: TendonLaw, offset: float) -> dict[str, str]:
