@@ -105,10 +105,12 @@ from .forces import CoordinateTransmission as CoordinateTransmission
 from .forces import Coupling as Coupling
 from .forces import CurrentMotor as CurrentMotor
 from .forces import Damper as Damper
+from .forces import DCMotor as DCMotor
 from .forces import Drive as Drive
 from .forces import EffortLimit as EffortLimit
 from .forces import Elastic as Elastic
 from .forces import EllipsoidInFluid as EllipsoidInFluid
+from .forces import ExtraCommand as ExtraCommand
 from .forces import FirstOrderHold as FirstOrderHold
 from .forces import FixedTendon as FixedTendon
 from .forces import FollowerForce as FollowerForce
@@ -121,7 +123,9 @@ from .forces import JointTendon as JointTendon
 from .forces import JointTransmission as JointTransmission
 from .forces import Motor as Motor
 from .forces import Muscle as Muscle
+from .forces import OrientationServo as OrientationServo
 from .forces import Path as Path
+from .forces import PIDServo as PIDServo
 from .forces import PlaneContact as PlaneContact
 from .forces import PointCoupling as PointCoupling
 from .forces import PointDamping as PointDamping

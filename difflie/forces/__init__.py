@@ -4,11 +4,15 @@ from .actuators import ActivatedActuator as ActivatedActuator
 from .actuators import Actuator as Actuator
 from .actuators import Axis as Axis
 from .actuators import CurrentMotor as CurrentMotor
+from .actuators import DCMotor as DCMotor
 from .actuators import Drive as Drive
+from .actuators import ExtraCommand as ExtraCommand
 from .actuators import GeneralActuator as GeneralActuator
 from .actuators import Memory as Memory
 from .actuators import Motor as Motor
 from .actuators import Muscle as Muscle
+from .actuators import OrientationServo as OrientationServo
+from .actuators import PIDServo as PIDServo
 from .actuators import PositionServo as PositionServo
 from .actuators import Thruster as Thruster
 from .actuators import VelocityServo as VelocityServo

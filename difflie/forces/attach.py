@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ..system.system import System
-from ..system.validation import ModelError, described
+from ..system.validation import ModelError, described, format_value, nearest
 from .actuators import Actuator, Axis
 from .at_joint import JointCoupling
 from .coupling import Coupling
@@ -67,6 +67,14 @@ def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> S
                 "dl.Coupling, dl.JointForce or dl.Actuator"
             )
         system = _attached(system, coupling)
+    for actuator in system.actuators:
+        for name in actuator.partners:
+            if name not in system.actuator_names:
+                near = nearest(name, system.actuator_names)
+                raise ModelError(
+                    f"{system.name}: {actuator}: no actuator is named {format_value(name)}{near}; "
+                    "attach both in one call"
+                )
     return system
 
 

@@ -84,12 +84,16 @@ class TendonLaw(eqx.Module):
             force = force + higher_spring(self.higher_stiffness, stretch)
         if self.higher_damping is not None:
             force = force + higher_damper(self.higher_damping, rate)
-        if self.length_range is not None:
-            over, under = self._excess(length, self.length_range)
-            closing = self.stop_dissipation * rate
-            held = over * jnp.maximum(1 + closing, 0) - under * jnp.maximum(1 - closing, 0)
-            force = force + self.stop_stiffness * held
-        return force
+        return force if self.length_range is None else force + self.stop_tension(length, rate)
+
+    def stop_tension(self, length: Float[Array, ""], rate: Float[Array, ""]) -> Float[Array, ""]:
+        """What of T () in N is that of the stop, at a length () in m and its rate () in m/s."""
+        if self.length_range is None:
+            return jnp.zeros_like(length)
+        over, under = self._excess(length, self.length_range)
+        closing = self.stop_dissipation * rate
+        held = over * jnp.maximum(1 + closing, 0) - under * jnp.maximum(1 - closing, 0)
+        return self.stop_stiffness * held
 
     @staticmethod
     def _excess(

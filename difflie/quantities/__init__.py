@@ -35,6 +35,7 @@ from .frames import Point as Point
 from .frames import Pose as Pose
 from .lengths import ActuatorLength as ActuatorLength
 from .lengths import ActuatorVelocity as ActuatorVelocity
+from .lengths import LengthOverrun as LengthOverrun
 from .lengths import TransmissionLength as TransmissionLength
 from .lengths import TransmissionVelocity as TransmissionVelocity
 from .momentum import CenterOfMass as CenterOfMass
@@ -45,8 +46,10 @@ from .proximity import ShapeGap as ShapeGap
 from .proximity import Touch as Touch
 from .quantity import Entries as Entries
 from .quantity import Function as Function
+from .quantity import Joined as Joined
 from .quantity import Labels as Labels
 from .quantity import Quantity as Quantity
+from .quantity import Sum as Sum
 from .quantity import quantity as quantity
 from .reductions import Drift as Drift
 from .reductions import Final as Final
@@ -69,6 +72,7 @@ from .state import LimitMargin as LimitMargin
 from .state import Overrun as Overrun
 from .state import Time as Time
 from .state import Velocities as Velocities
+from .stops import StopForce as StopForce
 from .subtree import SubtreeAngularMomentum as SubtreeAngularMomentum
 from .subtree import SubtreeCenter as SubtreeCenter
 from .subtree import SubtreeVelocity as SubtreeVelocity

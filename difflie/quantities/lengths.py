@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..forces.actuators.acting import lengths
 from ..forces.transmissions import CoordinateTransmission, PointTransmission, transmitted
+from ..system.fields import number
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError, format_value, nearest
@@ -70,6 +72,37 @@ class TransmissionVelocity(_OfTransmission):
         t: jax.Array | float,
     ) -> Float[Array, ""]:
         return self.motion(system, q, v)[1]
+
+
+class LengthOverrun(_OfTransmission):
+    """How far a transmission's length is beyond a range: () in m or rad, negative, 0 within it.
+
+    transmission: as of `TransmissionLength`; length_range (2,), in m or rad. rate: whether to read
+    the rate of it, in m/s or rad/s, which is 0 within the range. They are MuJoCo's
+    `tendonlimitpos` and `tendonlimitvel`.
+    """
+
+    length_range: jax.Array = eqx.field(
+        converter=number(unit="m or rad", shape=(2,), ascending=True)
+    )
+    rate: bool = eqx.field(static=True, default=False)
+
+    @property
+    def name(self) -> str:
+        return f"{'rate of the ' if self.rate else ''}overrun of {self.transmission}"
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, ""]:
+        length, speed = self.motion(system, q, v)
+        below, above = length - self.length_range[0], self.length_range[1] - length
+        values = (speed, -speed) if self.rate else (below, above)
+        return jnp.where(below < 0, values[0], jnp.where(above < 0, values[1], 0))
 
 
 class _OfActuator(Quantity):

@@ -104,6 +104,53 @@ class Entries(Quantity):
         return jax.numpy.ravel(self.of(system, q, v, u, t))[jax.numpy.array(self.entries)]
 
 
+class Sum(Quantity):
+    """The sum of quantities of one shape, such as of the forces of several actuators."""
+
+    of: tuple[Quantity, ...] = eqx.field(converter=tuple)
+
+    @property
+    def name(self) -> str:
+        return " + ".join(part.name for part in self.of)
+
+    def labels(self, system: System) -> Labels:
+        return self.of[0].labels(system)
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: jax.Array | float,
+    ) -> Any:
+        return sum(part(system, q, v, u, t) for part in self.of)
+
+
+class Joined(Quantity):
+    """The entries (n,) of several quantities, one after the other."""
+
+    of: tuple[Quantity, ...] = eqx.field(converter=tuple)
+
+    @property
+    def name(self) -> str:
+        return ", ".join(part.name for part in self.of)
+
+    def labels(self, system: System) -> Labels:
+        every = [part.labels(system) for part in self.of]
+        return tuple(label for labels in every for label in labels) if all(every) else ()
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: jax.Array | float,
+    ) -> Float[Array, " n"]:
+        return joined(*(part(system, q, v, u, t) for part in self.of))
+
+
 def quantity(
     name: str, unit: str = "", components: Sequence[str] = ()
 ) -> Callable[[Callable[..., Any]], Function]:

@@ -83,6 +83,15 @@ class ActuatorElement(Protocol):
         ...
 
     @property
+    def partners(self) -> tuple[str, ...]:
+        """The names of other actuators whose commands its law takes as well."""
+        ...
+
+    def passed_on(self, command: jax.Array) -> jax.Array:
+        """Its command () as actuators get it whose partner it is."""
+        ...
+
+    @property
     def has_state(self) -> bool:
         """Whether it has a memory."""
         ...

@@ -16,7 +16,7 @@ from difflie import quantities as dq
 from difflie.forces.actuators.acting import generalised, lengths, torques
 from difflie.forces.passive import passive
 from difflie.forces.transmissions import CoordinateTransmission, transmitted
-from difflie.io.mjcf.names import actuator_names, body_names, joint_names
+from difflie.io.mjcf.names import actuator_names, body_names, command_names, joint_names
 from difflie.io.mjcf.sensors import read_sensors
 from difflie.io.mjcf.tendons import lost, tendon_transmission
 from difflie.system.internal_states import with_states
@@ -109,9 +109,19 @@ def states(system, model, seed=0):
 
 def read_from(system, model):
     """Where in MuJoCo's `ctrl` and `act` the commands and activations of a system are."""
-    ours = [actuator_names(model).index(name) for name in system.actuator_names]
-    acts = [model.actuator_actadr[a] for a in ours if model.actuator_actadr[a] >= 0]
-    return [model.actuator_ctrladr[a] for a in ours], acts
+    commands = [name for own in command_names(model) for name in own]
+    acts: list[int] = []
+    for a in (a for _, a in owners(system, model) if model.actuator_actadr[a] >= 0):
+        first = int(model.actuator_actadr[a])
+        acts += range(first, first + int(model.actuator_actnum[a]))
+    return [commands.index(name) for name in system.actuator_names], acts
+
+
+def owners(system, model):
+    """The actuators of a system, and MuJoCo's, that have one force of the same name."""
+    there_are = actuator_names(model)
+    pairs = enumerate(system.actuator_names)
+    return [(i, there_are.index(name)) for i, name in pairs if name in there_are]
 
 
 def drawn(rng, limited, ends, least):
@@ -130,8 +140,8 @@ def relative(here, there):
 def differences(system, model, unread):
     """The relative differences of each quantity between the two, and by how many numbers."""
     bodies, joints = body_names(model), joint_names(model)
-    there_are = actuator_names(model)
-    ours = [there_are.index(name) for name in system.actuator_names]
+    pairs = owners(system, model)
+    mine, ours = [i for i, _ in pairs], [int(model.actuator_outadr[a]) for _, a in pairs]
     first, acts = read_from(system, model)
     kept = [t for t in range(model.ntendon) if not lost(model, t)]
     tendons = [tendon_transmission(model, t, bodies, joints) for t in kept]
@@ -166,7 +176,7 @@ def differences(system, model, unread):
     for i, (q, v, data) in enumerate(there):
         ends = jax.tree.map(lambda r, i=i: r[i], results)
         forces, tau, a, length, rate, x, speed, readings = ends
-        note("actuator_force", forces, data.actuator_force[ours])
+        note("actuator_force", forces[np.array(mine, int)], data.actuator_force[ours])
         # Where a joint says so MuJoCo counts gravity compensation among the actuators' forces.
         compensation = data.qfrc_gravcomp * model.jnt_actgravcomp[model.dof_jntid]
         note("qfrc_actuator", ordering.tau(q, tau), data.qfrc_actuator - compensation)
@@ -174,8 +184,8 @@ def differences(system, model, unread):
             note("qacc", ordering.a(q, v, a), data.qacc)
         note("ten_length", length, data.ten_length[kept])
         note("ten_velocity", rate, data.ten_velocity[kept])
-        note("actuator_length", x, data.actuator_length[ours])
-        note("actuator_velocity", speed, data.actuator_velocity[ours])
+        note("actuator_length", x[np.array(mine, int)], data.actuator_length[ours])
+        note("actuator_velocity", speed[np.array(mine, int)], data.actuator_velocity[ours])
         pairs = iter(readings)
         for k in range(model.nsensor):
             if k not in unread:

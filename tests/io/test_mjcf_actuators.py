@@ -313,7 +313,8 @@ def test_sensors_of_unknown_parts():
 
 
 LEFT = """<actuator><adhesion name="glue" body="a" ctrlrange="0 1"/>
-<general name="half" joint="h" dyntype="muscle"/>
+<general name="half" joint="h" dyntype="filter" gaintype="muscle"
+  lengthrange="0 1" gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/>
 <motor name="push" joint="h2" gear="2"/></actuator>"""
 
 
@@ -322,7 +323,7 @@ def test_what_is_left_out_is_named(tmp_path):
     system, _, said = read(tmp_path, TREE.format(LEFT))
     assert system.actuator_names == ("push",)
     assert "actuators that pull bodies into contact (adhesion) ('glue')" in said
-    assert "actuators that are muscles in part ('half')" in said
+    assert "muscles with other activations or passive forces ('half')" in said
     with pytest.warns(UserWarning, match=r"load\(..., actuators=True\) reads its actuators"):
         assert not dl.load(tmp_path / "m.xml").actuators
 
@@ -434,22 +435,15 @@ DC_MOTORS = """<actuator><dcmotor joint="h" resistance="2" motorconst=".3" gear=
 <dcmotor joint="h" resistance="2" motorconst=".3" input="vel" controller="3 0 .2 0 0 0"/>
 <pid joint="h" kp="3" kv=".4" input="pos"/><pid joint="sl" kp="3" kv=".4" input="vel"/>
 <pid joint="h2" kp="3" kv=".4" input="ff" forcerange="-1 1"/></actuator>"""
-STATEFUL = """<actuator>
-<dcmotor name="a" joint="h" resistance="2" motorconst=".3" inductance=".1 0"/>
-<dcmotor name="b" joint="h" resistance="2" motorconst=".3" cogging=".1 4 .2"/>
-<dcmotor name="c" joint="h" resistance="2" motorconst=".3" input="pos" controller="3 0 1 0 0 5"/>
-<pid name="d" joint="h" input="pos" ki="2"/><pid name="e" joint="h"/></actuator>"""
 
 
 @needs_mujoco_4
 def test_dc_motors_and_controllers(tmp_path):
-    """Of one input and without states, as affine laws; the others are named."""
+    """Of one input and without states, as affine laws."""
     system, model, said = read(tmp_path, TREE.format(DC_MOTORS))
     check(system, model)
     assert "actuators" not in said
-    said = read(tmp_path, TREE.format(STATEFUL))[2]
-    assert "but those of affine laws and muscles ('a', 'b', 'c', 'd')" in said
-    assert "actuators of several controls, and of orientations ('e')" in said
+    assert not any(isinstance(a, dl.DCMotor | dl.PIDServo) for a in system.actuators)
 
 
 LATE = """<actuator><motor joint="h2" delay=".006" nsample="4" ctrlrange="-1 1"/>

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie import quantities as dq
 from difflie.io.mjcf.softness import _reference
 
 HANGING = """<mujoco><option timestep=".001"/><worldbody>
@@ -133,3 +134,41 @@ def test_limits_of_ball_joints(tmp_path):
         dl.save(system, tmp_path / "again.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
     np.testing.assert_allclose(again.jnt_range, model.jnt_range, atol=1e-12)
+
+
+SENSORS = """<sensor><tendonlimitpos tendon="f"/><tendonlimitvel tendon="f"/>
+<tendonlimitpos tendon="p"/><tendonlimitvel tendon="p"/><jointlimitpos joint="s"/>
+<jointlimitvel joint="s"/><tendonlimitfrc tendon="f"/><tendonlimitfrc tendon="p"/>
+<jointlimitfrc joint="s"/></sensor></mujoco>"""
+
+
+def test_sensors_of_limits(tmp_path):
+    """Positions and rates are MuJoCo's, forces those that carry the weights; written again."""
+    text = HANGING.format("").replace("</mujoco>", SENSORS)
+    system, model, said = loaded(tmp_path, text, limits=True)
+    assert "sensors" not in said.replace("test_sensors", "")
+    free = loaded(tmp_path, text)[0]  # without stops there are no forces of them
+    assert len(free.sensors) == 6 and len(system.sensors) == 9
+    given = [sensor.predicted for sensor in system.sensors]
+    read = jax.jit(lambda q, v: jnp.concatenate([f(system, q, v, v, None, 0.0) for f in given]))
+    data, random = mujoco.MjData(model), np.random.default_rng(1)
+    with pytest.warns(UserWarning, match="stops at limits"):
+        dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    other = mujoco.MjData(again)
+    seen = np.zeros(6, bool)
+    for _ in range(12):
+        data.qpos[:], data.qvel[:] = random.normal(size=(2, 3))
+        mujoco.mj_forward(model, data)
+        readings = read(jnp.asarray(data.qpos), jnp.asarray(data.qvel))
+        np.testing.assert_allclose(readings[:6], data.sensordata[:6], atol=1e-12)
+        seen |= data.sensordata[:6] != 0
+        other.qpos, other.qvel = data.qpos, data.qvel
+        mujoco.mj_forward(again, other)
+        np.testing.assert_allclose(other.sensordata[:6], data.sensordata[:6], atol=1e-12)
+    assert seen.all() and again.sensor_type.tolist() == model.sensor_type.tolist()
+    q = jnp.asarray(rest(model))
+    weights = 9.81 * np.array([3, 1.5, 2])
+    np.testing.assert_allclose(read(q, jnp.zeros(3))[6:], weights, rtol=1e-6)
+    with pytest.raises(dl.ModelError, match="no tendon is named 'g'"):
+        dq.StopForce("g")(system, q, q, None, 0.0)

@@ -3,6 +3,9 @@
 from .actuator import Actuator as Actuator
 from .actuator import Axis as Axis
 from .actuator import Memory as Memory
+from .controlled import DCMotor as DCMotor
+from .controlled import ExtraCommand as ExtraCommand
+from .controlled import PIDServo as PIDServo
 from .general import ActivatedActuator as ActivatedActuator
 from .general import GeneralActuator as GeneralActuator
 from .motors import CurrentMotor as CurrentMotor
@@ -13,3 +16,4 @@ from .motors import Thruster as Thruster
 from .motors import VelocityServo as VelocityServo
 from .motors import VoltageMotor as VoltageMotor
 from .muscle import Muscle as Muscle
+from .orientation import OrientationServo as OrientationServo

@@ -81,9 +81,13 @@ def output_rates(
 
     x, rate: the `lengths` of all actuators, and their rates.
     """
-    held = [(i, a) for i, a in enumerate(system.actuators) if isinstance(a, Stateful)]
-    given = [(entry(command, i), x[i], rate[i], a.z) for i, a in held]
-    return [rates for _, rates in outputs([a for _, a in held], given)]
+    taken = _taken(system, command, x, rate)
+    held = [
+        (a, (*given, a.z))
+        for a, given in zip(system.actuators, taken, strict=True)
+        if a.states and isinstance(a, Stateful)
+    ]
+    return [rates for _, rates in outputs([a for a, _ in held], [given for _, given in held])]
 
 
 def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nv"]:
@@ -242,6 +246,13 @@ class Recalled(Actuator):
     def of(actuator: ActuatorElement, memory: Memory) -> Recalled:
         return Recalled(actuator, memory, **_labelled(actuator))
 
+    @property
+    def partners(self) -> tuple[str, ...]:
+        return self.actuator.partners
+
+    def passed_on(self, command: Scalar) -> Scalar:
+        return self.actuator.passed_on(command)
+
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return called(self.actuator.torque, command, q, v, self.memory)[0], memory
 
@@ -297,15 +308,37 @@ def _laws(
     actuators = tree.system.actuators
     memories = len(actuators) * (None,) if memories is None else memories
     held = [
-        actuator.z if isinstance(actuator, Stateful) else memory
+        actuator.z if actuator.states and isinstance(actuator, Stateful) else memory
         for actuator, memory in zip(actuators, memories, strict=True)
     ]
-    commands = [entry(command, i) for i in range(len(actuators))]
-    found = outputs(actuators, list(zip(commands, x, rate, held, strict=True)))
+    taken = _taken(tree.system, command, x, rate)
+    given = [(*each, memory) for each, memory in zip(taken, held, strict=True)]
+    found = outputs(actuators, given)
     return [
         (real_values(f"the torque of {actuator}", torque, q.dtype), after)
         for actuator, (torque, after) in zip(actuators, found, strict=True)
     ]
+
+
+def _taken(
+    system: System, command: Float[Array, " nu"], x: Sequence[Scalar], rate: Sequence[Scalar]
+) -> list[tuple[jax.Array, jax.Array, jax.Array]]:
+    """The command, coordinate and rate that the law of each actuator takes.
+
+    Scalars; with n partners (1 + n,), theirs after its own. x, rate: as of `output_rates`.
+    """
+    actuators, names = system.actuators, system.actuator_names
+    commands = [entry(command, i) for i in range(len(actuators))]
+    found = []
+    for i, actuator in enumerate(actuators):
+        own = commands[i], x[i], rate[i]
+        if actuator.partners:
+            those = [names.index(name) for name in actuator.partners]
+            heard = [actuators[k].passed_on(commands[k]) for k in those]
+            rows = [own, *((u, x[k], rate[k]) for u, k in zip(heard, those, strict=True))]
+            own = tuple(map(jnp.stack, zip(*rows, strict=True)))
+        found.append(own)
+    return found
 
 
 def lengths(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:

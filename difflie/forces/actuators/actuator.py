@@ -136,6 +136,7 @@ class Actuator(eqx.Module):
         are its length and rate. memory: the `Memory` at the start of the step, None without one; to
         change it return `memory._replace(kept=...)`.
         With internal states, see `Stateful`, it is z (k,), and dz/dt (k,) is returned beside it.
+        With n `partners`, command, q and v are (1 + n,): its own first, then those of the partners.
         """
 
     def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
@@ -144,6 +145,19 @@ class Actuator(eqx.Module):
         At the first command (), and q (), v () as in `torque`.
         """
         return None
+
+    @property
+    def partners(self) -> tuple[str, ...]:
+        """The names of other actuators whose commands its law takes as well; by default none.
+
+        So an actuator of several commands is one that has a force, and an `ExtraCommand` for each further
+        command.
+        """
+        return ()
+
+    def passed_on(self, command: Scalar) -> Scalar:
+        """Its command () as actuators get it whose partner it is; by default as it is."""
+        return command
 
     @property
     def states(self) -> tuple[tuple[str, str], ...]:
@@ -272,6 +286,8 @@ class Actuator(eqx.Module):
         at: Any = _scalar()
         kept = jax.eval_shape(self.init, at, at, at)
         memory: Any = None if kept is None else Memory(kept, at)
+        if self.partners:
+            at = jax.ShapeDtypeStruct((1 + len(self.partners),), at.dtype)
         if self.states:
             if kept is not None:
                 return ["it has internal states and a memory; give it one of them"]

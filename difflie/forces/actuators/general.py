@@ -23,7 +23,8 @@ class GeneralActuator(Delayed):
     in N or N m, at the coordinate l and its rate v of the joint, or of the transmission. gain g
     (3,) and bias b (3,) in units of f per u, and per l or v. command_range (2,), in the unit of u,
     and force_range (2,) in N or N m are the least and the largest u and f, to which they are
-    limited; None for no limit. delay and most_steps: as of `Drive`. joint, axis, transmission and
+    limited; None for no limit. With a period P, in the unit of l, u is an angle that is taken as
+    the nearest of u + n P to l. delay and most_steps: as of `Drive`. joint, axis, transmission and
     name: as of `Actuator`.
 
     >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
@@ -48,6 +49,9 @@ class GeneralActuator(Delayed):
         default=None,
         kw_only=True,
     )
+    period: jax.Array | None = eqx.field(
+        converter=number(unit="rad", positive=True, optional=True), default=None, kw_only=True
+    )
 
     @property
     def command_bounds(self) -> tuple[Any, Any]:
@@ -61,6 +65,9 @@ class GeneralActuator(Delayed):
 
     def force(self, u: Scalar, length: Scalar, rate: Scalar) -> Scalar:
         """The force () in N or N m for an input u () within its range."""
+        if self.period is not None:
+            turns = jax.lax.stop_gradient(jnp.round((u - length) / self.period))
+            u = u - self.period * turns
         at = jnp.stack((jnp.ones_like(length), length, rate))
         return inside(jnp.sum((self.gain * u + self.bias) * at), self.force_range)
 
@@ -76,15 +83,25 @@ class ActivatedActuator(Stateful, GeneralActuator):
         dz/dt = u            without a time_constant T, or
         dz/dt = (u - z) / T
 
-    and f is that of z. T in s, a scalar. activation_range (2,) are the least and the largest z, at
-    which it stops; None for no limit. lead in s, a scalar: f is that of z + lead dz/dt; None for
-    that of z. They are MuJoCo's `integrator`, `filter` and `filterexact`, with a lead those with
-    `actearly`, and with a servo's bias its `intvelocity`. joint, axis, transmission and name: as of
-    `Actuator`; z0: as of `Stateful`. delay and most_steps stay as they are: it has no memory.
+    and f is that of z. T in s, a scalar. With excitation_times (2,) in s, in place of T, dz/dt is
+    that of a `Muscle` with these time constants and the same `smoothing`. activation_range (2,) are
+    the least and the largest z, at which it stops; None for no limit. lead in s, a scalar: f is
+    that of z + lead dz/dt; None for that of z. They are MuJoCo's `integrator`, `filter` and
+    `filterexact`, with a lead those with `actearly`, and with a servo's bias its `intvelocity`.
+    joint, axis, transmission and name: as of `Actuator`; z0: as of `Stateful`. delay and most_steps
+    stay as they are: it has no memory.
     """
 
     time_constant: jax.Array | None = eqx.field(
         converter=number(unit="s", positive=True, optional=True), default=None, kw_only=True
+    )
+    excitation_times: jax.Array | None = eqx.field(
+        converter=number(unit="s", shape=(2,), positive=True, optional=True),
+        default=None,
+        kw_only=True,
+    )
+    smoothing: jax.Array | None = eqx.field(
+        converter=number(positive=True, optional=True), default=None, kw_only=True
     )
     activation_range: jax.Array | None = eqx.field(
         converter=number(shape=(2,), optional=True, ascending=True), default=None, kw_only=True
@@ -100,6 +117,8 @@ class ActivatedActuator(Stateful, GeneralActuator):
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         u, z = inside(command, self.command_range), memory[0]
         rate = u if self.time_constant is None else (u - z) / self.time_constant
+        if self.excitation_times is not None:
+            rate = excited(u, z, self.excitation_times, self.smoothing)
         force = self.force(inside(ahead(z, rate, self.lead), self.activation_range), q, v)
         return force, stopped(rate, z, self.activation_range)[None]
 
@@ -107,6 +126,28 @@ class ActivatedActuator(Stateful, GeneralActuator):
 def ahead(z: Scalar, rate: Scalar, lead: Scalar | None) -> Scalar:
     """A state z () that changes at a rate () a time `lead` () later; z for None."""
     return z if lead is None else z + lead * rate
+
+
+def excited(
+    u: Scalar, z: Scalar, times: Float[Array, "2"], smoothing: Float[Array, ""] | None
+) -> Scalar:
+    """dz/dt () in 1/s of the activation z () of a muscle at an excitation u (); see `Muscle`.
+
+    times (2,) in s: of activation and deactivation.
+    """
+    slowing = 0.5 + 1.5 * between(z, 0.0, 1.0)
+    rising, falling = times[0] * slowing, times[1] / slowing
+    excess = between(u, 0.0, 1.0) - z
+    if smoothing is None:
+        return excess / jnp.where(excess > 0, rising, falling)
+    share = _step(excess / smoothing + 0.5)
+    return excess / (falling + (rising - falling) * share)
+
+
+def _step(x: Scalar) -> Scalar:
+    """A step () from 0 at x = 0 to 1 at x = 1, with two continuous derivatives."""
+    inside_it = between(x, 0.0, 1.0)
+    return inside_it**3 * (3 * inside_it * (2 * inside_it - 5) + 10)
 
 
 def stopped(rate: Scalar, z: Scalar, limits: Float[Array, "2"] | None) -> Scalar:

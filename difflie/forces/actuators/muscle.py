@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from ...system.fields import number
 from ..stateful import Stateful
-from .actuator import Actuator, Scalar, between
-from .general import ahead, inside, stopped
+from .actuator import Actuator, Scalar
+from .general import ahead, excited, inside, stopped
 
 
 class Muscle(Stateful, Actuator):
@@ -27,7 +27,7 @@ class Muscle(Stateful, Actuator):
     `passive` at L = (1 + longest) / 2. v_max = fastest in 1/s. T is time_constants (2,) in s: of
     activation, times (0.5 + 1.5 z), and of deactivation, divided by it, joined smoothly over a
     width `smoothing` of c - z; None for a jump. activation_range (2,) and lead: as of
-    `ActivatedActuator`.
+    `ActivatedActuator`. With time_constants None there is no state, and z is u.
     Millard et al. 2013, and the documentation of MuJoCo. joint, axis, transmission and name: as of
     `Actuator`; z0: as of `Stateful`.
     """
@@ -45,8 +45,10 @@ class Muscle(Stateful, Actuator):
     )
     passive: jax.Array = eqx.field(converter=number(nonnegative=True), default=1.3, kw_only=True)
     eccentric: jax.Array = eqx.field(converter=number(), default=1.2, kw_only=True)
-    time_constants: jax.Array = eqx.field(
-        converter=number(unit="s", shape=(2,), positive=True), default=(0.01, 0.04), kw_only=True
+    time_constants: jax.Array | None = eqx.field(
+        converter=number(unit="s", shape=(2,), positive=True, optional=True),
+        default=(0.01, 0.04),
+        kw_only=True,
     )
     smoothing: jax.Array | None = eqx.field(
         converter=number(positive=True, optional=True), default=None, kw_only=True
@@ -68,30 +70,26 @@ class Muscle(Stateful, Actuator):
 
     @property
     def states(self) -> tuple[tuple[str, str], ...]:
-        return (("activation", ""),)
+        return () if self.time_constants is None else (("activation", ""),)
 
     @property
     def command_bounds(self) -> tuple[Any, Any]:
-        return 0.0, 1.0
+        if self.time_constants is not None:
+            return 0.0, 1.0
+        limits = self.command_range
+        return (-jnp.inf, jnp.inf) if limits is None else (limits[0], limits[1])
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        u, z = inside(command, self.command_range), memory[0]
-        rate = self.activation_rate(u, z)
-        active = inside(ahead(z, rate, self.lead), self.activation_range)
+        u = active = inside(command, self.command_range)
+        after = memory
+        if self.time_constants is not None:
+            z = memory[0]
+            rate = excited(u, z, self.time_constants, self.smoothing)
+            active = inside(ahead(z, rate, self.lead), self.activation_range)
+            after = stopped(rate, z, self.activation_range)[None]
         active_part, passive_part = self.curves(q, v)
         force = -self.peak_force * (active_part * active + passive_part)
-        return inside(force, self.force_range), stopped(rate, z, self.activation_range)[None]
-
-    def activation_rate(self, u: Scalar, z: Scalar) -> Scalar:
-        """dz/dt () in 1/s at an excitation u () and an activation z ()."""
-        within = between(z, 0.0, 1.0)
-        slowing = 0.5 + 1.5 * within
-        rising, falling = self.time_constants[0] * slowing, self.time_constants[1] / slowing
-        excess = between(u, 0.0, 1.0) - z
-        if self.smoothing is None:
-            return excess / jnp.where(excess > 0, rising, falling)
-        share = _step(excess / self.smoothing + 0.5)
-        return excess / (falling + (rising - falling) * share)
+        return inside(force, self.force_range), after
 
     def curves(self, length: Scalar, rate: Scalar) -> tuple[Scalar, Scalar]:
         """FL FV, and FP, at a length () in m and its rate () in m/s."""
@@ -113,9 +111,3 @@ class Muscle(Stateful, Actuator):
         velocity = jnp.where(speed <= -1, 0, velocity)
         stretch = jnp.where(x <= right, down * down / 2, (x - right) / (right - 1) + 0.5)
         return bump * velocity, self.passive * jnp.where(x <= 1, 0, stretch)
-
-
-def _step(x: Scalar) -> Scalar:
-    """A step () from 0 at x = 0 to 1 at x = 1, with two continuous derivatives."""
-    inside_it = between(x, 0.0, 1.0)
-    return inside_it**3 * (3 * inside_it * (2 * inside_it - 5) + 10)

@@ -15,12 +15,12 @@ import numpy as np
 
 from ...system.protocols import ActuatorElement
 from ...system.user_functions import called, is_own
-from .actuator import Scalar
 
 # What of an actuator says where it acts, and is nothing to its law.
 _ELSEWHERE: dict[str, Any] = {"joint": None, "axis": None, "transmission": None, "name": None}
 
-Given = tuple[Scalar, Scalar, Scalar, Any]
+# Scalars, or arrays of an actuator with partners.
+Given = tuple[jax.Array, jax.Array, jax.Array, Any]
 
 
 def outputs(

@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 from ...forces import (
     ActivatedActuator,
     Actuator,
+    DCMotor,
     Drive,
     EffortLimit,
+    ExtraCommand,
     GeneralActuator,
     JointTransmission,
     Motor,
     Muscle,
+    OrientationServo,
+    PIDServo,
     PositionServo,
     SharedLimit,
     SiteTransmission,
@@ -25,19 +29,20 @@ from ...forces import (
     VelocityServo,
 )
 from ...forces.transmissions.site import branching
-from ...system import Free, Prismatic, Revolute, System
+from ...system import Free, Prismatic, Revolute, Spherical, System
 from ...system.frame import Frame
 from ..robot_files import of_quaternion
-from .joints import ON_JOINTS, TYPES, moved_joints, rotors
-from .names import actuator_names
+from .joints import ON_JOINTS, TYPES, gears, moved_joints, outputs, rotors
+from .names import actuator_names, command_names, input_words
 from .tendons import lost, tendon_transmission
 
 # MuJoCo's mjtTrn, mjtGain, mjtBias and mjtDyn.
 _JOINT, _IN_PARENT, _SLIDER_CRANK, _TENDON, _SITE, _BODY = range(6)
 _FIXED, _AFFINE, _MUSCLE = range(3)
 _NO_BIAS = 0
-_DC_MOTOR, _PID = 3, 5  # of mjtGain, in MuJoCo 4
+_DC_MOTOR, _ORIENTATION, _PID = 3, 4, 5  # of mjtGain, in MuJoCo 4
 _POSITION, _VELOCITY, _FEEDFORWARD, _VOLTAGE = 1, 2, 4, 8  # MuJoCo's mjtCtrlInput
+_QUATERNION = 2  # MuJoCo's mjCHART_QUAT
 _NO_DYNAMICS, _INTEGRATOR, _FILTER, _EXACT_FILTER, _MUSCLE_DYNAMICS = range(5)
 
 
@@ -55,13 +60,22 @@ def file_actuators(
 
     system: the bodies and joints of the model. disabled: the option flags that are off. A hinge or
     slide without gear and `ref` is the joint of its actuator; all else are transmissions. An
-    actuator without a name is called "actuatorN".
+    actuator without a name is called "actuatorN". One of several controls is several, each with
+    one of them: see `command_names`.
     """
     left = {a for _, which in _left_out(model, names, system, disabled) for a in which}
-    for a, name in enumerate(actuator_names(model)):
-        if a not in left:
-            place = _place(model, a, names, system)
-            yield _law(model, a, place | {"name": name})
+    for a, labels in enumerate(command_names(model)):
+        if a in left:
+            continue
+        if model.actuator_gaintype[a] == _ORIENTATION:
+            yield from _orientation(model, a, names, system, labels)
+            continue
+        place = _place(model, a, names, system)
+        if _is_controlled(model, a):
+            yield _controlled(model, a, place, labels)
+            yield from _inputs(model, a, place, labels)
+        else:
+            yield _law(model, a, place | {"name": labels[0]})
 
 
 def unread_actuators(
@@ -105,7 +119,6 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
     dynamics, group = model.actuator_dyntype[a], int(model.actuator_group[a])
     off = 0 <= group < 31 and bool(int(model.opt.disableactuator) & (1 << group))
     muscle = gain == _MUSCLE or bias == _MUSCLE or dynamics == _MUSCLE_DYNAMICS
-    whole = gain == _MUSCLE and dynamics == _MUSCLE_DYNAMICS
     if "actuation" in disabled or off:
         return "actuators that are switched off"
     if getattr(model, "actuator_plugin", np.full(_count(model), -1))[a] >= 0:
@@ -114,16 +127,22 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
         return "actuators of tendons around shapes that are missing"
     if model.actuator_trntype[a] == _BODY:
         return "actuators that pull bodies into contact (adhesion)"
-    if (
-        model.actuator_trntype[a] > _BODY
-        or _controls(model, a).stop - _controls(model, a).start != 1
-    ):
-        return "actuators of several controls, and of orientations"
+    delayed = _delay(model, a)
+    if gain == _ORIENTATION:
+        held = dynamics or delayed or model.actuator_biasprm[a, 0]
+        return "orientations with activations, delays or a constant" if held else ""
+    if not _controls(model, a).stop - _controls(model, a).start:
+        return "actuators without controls"
+    if _is_controlled(model, a):
+        early = gain == _PID and model.actuator_actearly[a] and dynamics
+        if delayed or early or model.actuator_actlimited[a]:
+            return "controllers with delays, ranges of activations or actearly"
+        return ""
+    if muscle and not (_is_muscle(model, a) or _is_excited(model, a)):
+        return "muscles with other activations or passive forces"
     if not muscle and _affine(model, a) is None:
         return "actuators with gains, biases or dynamics but those of affine laws and muscles"
-    if muscle and not (whole and (bias == _NO_BIAS or _same_muscle(model, a))):
-        return "actuators that are muscles in part"
-    if _delay(model, a) and (dynamics or model.actuator_history[a, 1]):
+    if delayed and (dynamics or gain == _MUSCLE or model.actuator_history[a, 1]):
         return "actuators with delays and activations, or with delays that interpolate"
     return ""
 
@@ -141,12 +160,26 @@ def _delay(model: Any, a: int) -> float:
     return float(min(steps, model.actuator_history[a, 0]) * h)
 
 
-def _same_muscle(model: Any, a: int) -> bool:
-    """Whether the passive force of a muscle belongs to its active one."""
-    of_muscle = model.actuator_biastype[a] == _MUSCLE
-    return of_muscle and bool(
-        np.all(model.actuator_gainprm[a, :9] == model.actuator_biasprm[a, :9])
-    )
+def _is_muscle(model: Any, a: int) -> bool:
+    """Whether an actuator is a `Muscle`, whose passive force belongs to its active one."""
+    gain, bias = model.actuator_gaintype[a], model.actuator_biastype[a]
+    known = model.actuator_dyntype[a] in (_NO_DYNAMICS, _MUSCLE_DYNAMICS)
+    same = np.all(model.actuator_gainprm[a, :9] == model.actuator_biasprm[a, :9])
+    passive = bias == _NO_BIAS or (bias == _MUSCLE and same)
+    return bool(gain == _MUSCLE and known and passive)
+
+
+def _is_excited(model: Any, a: int) -> bool:
+    """Whether an actuator has an affine law of an activation like that of a muscle."""
+    kinds = model.actuator_gaintype[a], model.actuator_biastype[a]
+    return model.actuator_dyntype[a] == _MUSCLE_DYNAMICS and max(kinds) <= _AFFINE
+
+
+def _is_controlled(model: Any, a: int) -> bool:
+    """Whether an actuator has a controller, or states, that no affine law expresses."""
+    controlled = model.actuator_gaintype[a] in (_DC_MOTOR, _PID)
+    known = hasattr(model, "actuator_ctrlspec") and controlled
+    return bool(known and _affine(model, a) is None)
 
 
 def _controls(model: Any, a: int) -> slice:
@@ -159,7 +192,7 @@ def _controls(model: Any, a: int) -> slice:
 def _place(model: Any, a: int, names: Names, system: System) -> dict[str, Any]:
     """Where an actuator acts, as the fields of an `Actuator`."""
     kind, (first, second) = model.actuator_trntype[a], map(int, model.actuator_trnid[a])
-    gear = np.array(model.actuator_gear[a])
+    gear = gears(model)[a].copy()
     held: Transmission
     if kind in (_JOINT, _IN_PARENT):
         joint, joint_type = names.joints[first], TYPES[model.jnt_type[first]]
@@ -203,7 +236,7 @@ def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
     """The actuator: of the class that says the same with the fewest numbers."""
     commands = _command_range(model, a)
     forces = _force_range(model, a)
-    ranges = {"command_range": commands, "force_range": forces}
+    ranges: dict[str, Any] = {"command_range": commands, "force_range": forces}
     dynamics, parameters = model.actuator_dyntype[a], model.actuator_dynprm[a]
     acts = model.actuator_actrange[a].copy() if model.actuator_actlimited[a] else None
     own = {"activation_range": acts, "lead": _lead(model, a)}
@@ -212,9 +245,14 @@ def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
     law = _affine(model, a)
     assert law is not None  # else it is left out
     gain, bias = law
+    if period := _period(model, a, gain, bias):
+        ranges["period"] = period
     if model.actuator_actadr[a] >= 0:
-        lag = max(float(parameters[0]), _LEAST) if dynamics != _INTEGRATOR else None
-        return ActivatedActuator(gain=gain, bias=bias, time_constant=lag, **own, **ranges, **place)
+        if dynamics == _MUSCLE_DYNAMICS:
+            own |= _excitation(model, a)
+        elif dynamics != _INTEGRATOR:
+            own["time_constant"] = max(float(parameters[0]), _LEAST)
+        return ActivatedActuator(gain=gain, bias=bias, **own, **ranges, **place)
     if delay := _delay(model, a):
         steps = max(int(model.actuator_history[a, 0]), _STEPS)
         place = place | {"delay": delay, "most_steps": steps}
@@ -226,7 +264,7 @@ def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
             return Drive(**place)
         if limits[1] == -limits[0] > 0 and not delay:
             return Motor(max_torque=limits[1], **place)
-    symmetric = forces is None or forces[0] == -forces[1] < 0
+    symmetric = not period and (forces is None or forces[0] == -forces[1] < 0)
     if simple and commands is None and symmetric:
         most = {"max_torque": None if forces is None else forces[1]}
         if bias[1] == -gain[0] and bias[2] <= 0:
@@ -245,7 +283,7 @@ def _affine(model: Any, a: int) -> tuple[NDArray, NDArray] | None:
     # Only MuJoCo 4 has these kinds, and the input that they take; before, 3 is a user's law.
     spec = getattr(model, "actuator_ctrlspec", None)
     if spec is not None and kind in (_DC_MOTOR, _PID):
-        if model.actuator_actadr[a] >= 0:
+        if model.actuator_actadr[a] >= 0 or model.actuator_ctrlnum[a] != 1:
             return None
         if kind == _DC_MOTOR:
             resistance, constant, kp, kd = own[[0, 1, 4, 6]]
@@ -262,7 +300,8 @@ def _affine(model: Any, a: int) -> tuple[NDArray, NDArray] | None:
         gains = {_POSITION: -bias[1], _VELOCITY: -bias[2], _FEEDFORWARD: 1.0}
         gain = gains.get(int(spec[a]))
         return None if gain is None else (np.array([gain, 0, 0]), bias)
-    if kind > _AFFINE or model.actuator_biastype[a] > _AFFINE or dynamics > _EXACT_FILTER:
+    known = dynamics <= _EXACT_FILTER or dynamics == _MUSCLE_DYNAMICS
+    if kind > _AFFINE or model.actuator_biastype[a] > _AFFINE or not known:
         return None
     return own[:3] * (1.0 if kind == _AFFINE else np.array([1.0, 0.0, 0.0])), bias
 
@@ -287,27 +326,157 @@ def _muscle(model: Any, a: int, fields: dict[str, Any]) -> Muscle:
         model.actuator_gainprm[a, :9]
     )
     if force < 0:
-        force = scale / max(float(model.actuator_acc0[a]), _LEAST)
+        force = scale / max(float(model.actuator_acc0[outputs(model)[a]]), _LEAST)
     if model.actuator_biastype[a] == _NO_BIAS:
         passive = 0.0
-    rising, falling, smoothing = model.actuator_dynprm[a, :3]
+    if model.actuator_dyntype[a] == _MUSCLE_DYNAMICS:
+        times = _excitation(model, a)
+        fields["time_constants"] = times["excitation_times"]
+        fields["smoothing"] = times["smoothing"]
+    else:
+        fields |= {"time_constants": None, "activation_range": None, "lead": None}
     return Muscle(
         peak_force=force,
-        length_range=model.actuator_lengthrange[a].copy(),
+        length_range=model.actuator_lengthrange[outputs(model)[a]].copy(),
         operating_range=(low, high),
         shortest=shortest,
         longest=longest,
         fastest=fastest,
         passive=passive,
         eccentric=eccentric,
-        time_constants=(rising, falling),
-        smoothing=smoothing if smoothing >= _LEAST else None,
         **fields,
     )
 
 
+def _excitation(model: Any, a: int) -> dict[str, Any]:
+    """The numbers of the activation of a muscle, as of an `ActivatedActuator`."""
+    rising, falling, smoothing = map(float, model.actuator_dynprm[a, :3])
+    return {
+        "excitation_times": (rising, falling),
+        "smoothing": smoothing if smoothing >= _LEAST else None,
+    }
+
+
+def _period(model: Any, a: int, gain: NDArray, bias: NDArray) -> float:
+    """After which angle a servo of a rotation is the same again; 0 for others.
+
+    MuJoCo 4 takes the nearest of such angles.
+    """
+    servo = model.actuator_gaintype[a] == _FIXED and model.actuator_biastype[a] == _AFFINE
+    plain = model.actuator_dyntype[a] in (_NO_DYNAMICS, _INTEGRATOR)
+    if not (servo and plain and gain[0] == -bias[1] and hasattr(model, "actuator_ctrlspec")):
+        return 0.0
+    kind, (first, second) = model.actuator_trntype[a], map(int, model.actuator_trnid[a])
+    gear = gears(model)[a]
+    turns = kind == _SITE and second >= 0 and not np.any(gear[:3])
+    if turns:
+        gear = gear[3:]
+    elif kind in (_JOINT, _IN_PARENT) and TYPES[model.jnt_type[first]] is Spherical:
+        gear = gear[:3]
+    else:
+        return 0.0
+    return float(2 * np.pi * np.linalg.norm(gear))
+
+
+def _controlled(model: Any, a: int, place: dict[str, Any], labels: list[str]) -> Actuator:
+    """A PID controller or a motor with brushes; labels: the names of its commands."""
+    words, motor = input_words(model, a), model.actuator_gaintype[a] == _DC_MOTOR
+    gains, dynamics = model.actuator_gainprm[a], model.actuator_dynprm[a]
+    bias, step = model.actuator_biasprm[a], float(model.opt.timestep)
+    kp, ki, kd = gains[4:7] if motor else (-bias[1], gains[0], -bias[2])
+    slew, most = (dynamics[7], dynamics[8]) if motor else (dynamics[1], dynamics[0])
+    stateful = motor or model.actuator_actadr[a] >= 0
+    fields: dict[str, Any] = {
+        "name": labels[0],
+        "takes": words[0],
+        "further": tuple(zip(words[1:], labels[1:], strict=True)),
+        "kp": kp,
+        "kd": kd,
+        "ki": ki if stateful and ki > 0 else None,
+        "integral_limit": _some(most) if stateful and ki > 0 else None,
+        "slew_rate": _some(slew) if stateful else None,
+        "slew_lag": step,
+        "command_range": _command_range(model, a),
+        "force_range": _force_range(model, a),
+    }
+    if not motor:
+        return PIDServo(**fields, **place)
+    lag = float(dynamics[0])
+    thermal = (*dynamics[2:4], gains[2], dynamics[4] - gains[3]) if dynamics[2] > 0 else None
+    bristle = (*dynamics[5:7], *bias[3:6]) if dynamics[5] > 0 else None
+    early = model.actuator_actearly[a] and lag > 0
+    return DCMotor(
+        resistance=gains[0],
+        torque_constant=gains[1],
+        max_voltage=_some(gains[7]),
+        electric_lag=_some(lag),
+        current_rate=_some(dynamics[1]) if lag > 0 else None,
+        current_lead=-lag * np.expm1(-step / lag) if early else None,
+        thermal=thermal,
+        bristle=bristle,
+        cogging=bias[:3].copy() if bias[0] else None,
+        **fields,
+        **place,
+    )
+
+
+def _some(value: float) -> float | None:
+    """A number, or None for one that is 0, by which MuJoCo switches off what it belongs to."""
+    return float(value) if value > 0 else None
+
+
+def _inputs(model: Any, a: int, place: dict[str, Any], labels: list[str]) -> Iterator[ExtraCommand]:
+    """The further commands of an actuator with a controller."""
+    first = _controls(model, a).start
+    for i, label in enumerate(labels[1:], start=1):
+        limits = _control_range(model, first + i)
+        yield ExtraCommand(name=label, command_range=limits, **place)
+
+
+def _orientation(
+    model: Any, a: int, names: Names, system: System, labels: list[str]
+) -> Iterator[Actuator]:
+    """A servo of an orientation, as three actuators with one command each; labels: their names.
+
+    With a command by a quaternion an `ExtraCommand` for its first part comes first.
+    """
+    quaternion = int(model.actuator_ctrlspec[a]) == _QUATERNION
+    first, (on, reference) = _controls(model, a).start, map(int, model.actuator_trnid[a])
+
+    def along(gear: NDArray) -> Transmission:
+        if reference < 0:
+            return JointTransmission(names.joints[on], gear)
+        sites = [_site(model, site, names) for site in (on, reference)]
+        common = branching(system, sites[0].body, sites[1].body)
+        moment = np.append(gear, np.zeros(3))
+        return SiteTransmission(sites[0], moment, reference=sites[1], common=common)
+
+    axes = labels[-3:]
+    most = float(model.actuator_forcerange[a, 1]) if model.actuator_forcelimited[a] else None
+    if quaternion:
+        limits = _control_range(model, first)
+        yield ExtraCommand(name=labels[0], transmission=along(np.eye(3)[0]), command_range=limits)
+    for i, label in enumerate(axes):
+        others = [*(labels[:1] if quaternion else ()), *(n for n in axes if n != label)]
+        yield OrientationServo(
+            transmission=along(np.eye(3)[i]),
+            name=label,
+            index=i,
+            others=others,
+            by_quaternion=quaternion,
+            in_reference=reference >= 0,
+            kp=model.actuator_gainprm[a, 0],
+            kd=-model.actuator_biasprm[a, 2],
+            max_torque=most,
+            command_range=_control_range(model, first + len(labels) - 3 + i),
+        )
+
+
 def _command_range(model: Any, a: int) -> NDArray | None:
-    control = _controls(model, a).start
+    return _control_range(model, _controls(model, a).start)
+
+
+def _control_range(model: Any, control: int) -> NDArray | None:
     limited = model.actuator_ctrllimited[control]
     return model.actuator_ctrlrange[control].copy() if limited else None
 
@@ -340,7 +509,7 @@ def _total_limit(model: Any, a: int) -> NDArray | None:
     reached = _limited_joints(model, a)
     if not reached:
         return free
-    gear = float(model.actuator_gear[a, 0])
+    gear = float(gears(model)[a, 0])
     alone = kind in (_JOINT, _IN_PARENT) and len(_acting(model, on)) == 1
     if not alone or gear == 0 or _compensated(model, on):
         # It pushes on other joints, others push on its joint, or its force is not all.

@@ -115,7 +115,7 @@ def higher_terms(model: Any, field: str) -> NDArray:
 def _dampers(model: Any) -> NDArray:
     """The higher terms (njnt, 2) of the dampers of joints, with those of their actuators."""
     terms = higher_terms(model, "dof_damping")[model.jnt_dofadr]
-    ratio, own = model.actuator_gear[:, 0] ** 2, higher_terms(model, "actuator_damping")
+    ratio, own = gears(model)[:, 0] ** 2, higher_terms(model, "actuator_damping")
     for j in range(model.njnt):
         for a in _drives(model, j):
             terms[j] += ratio[a] * own[a]
@@ -139,9 +139,20 @@ def unused_drives(model: Any) -> Iterator[tuple[str, str, list[int]]]:
         yield what, "actuator", which
 
 
+def outputs(model: Any) -> NDArray:
+    """The first force of each actuator among those of all; only in MuJoCo 4 one has several."""
+    count = len(model.actuator_trntype)
+    return np.array(getattr(model, "actuator_outadr", np.arange(count)))
+
+
+def gears(model: Any) -> NDArray:
+    """The gear (nactuator, 6) of the first force of each actuator."""
+    return np.asarray(model.actuator_gear)[outputs(model)]
+
+
 def rotors(model: Any) -> dict[str, NDArray]:
     """The armature and the damping of all actuators behind their gears; zero in MuJoCo 3."""
-    ratio = np.asarray(model.actuator_gear)[:, 0] ** 2
+    ratio = gears(model)[:, 0] ** 2
     leaves = "armature", "damping"
     return {leaf: ratio * getattr(model, f"actuator_{leaf}", np.zeros(1)) for leaf in leaves}
 
@@ -189,8 +200,8 @@ def effort_range(model: Any, j: int) -> tuple[float, float]:
     drives = _drives(model, j)
     elsewhere = np.flatnonzero(~np.isin(model.actuator_trntype, ON_JOINTS)).tolist()
     if drives:
-        gears = [(a, model.actuator_gear[a, 0]) for a in drives if model.actuator_gear[a, 0]]
-        ends = [np.sort(gear * _forces(model, a)) for a, gear in gears]
+        ratios = [(a, gears(model)[a, 0]) for a in drives if gears(model)[a, 0]]
+        ends = [np.sort(gear * _forces(model, a)) for a, gear in ratios]
         low, high = np.sum(ends, axis=0) if ends else (0.0, 0.0)
     if model.jnt_actfrclimited[j]:
         least, most = model.jnt_actfrcrange[j]

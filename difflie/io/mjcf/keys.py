@@ -12,7 +12,7 @@ from ...forces import YieldingSpring
 from ...system import Free, Spherical, System
 from ..robot_files import of_quaternion
 from .joints import TYPES
-from .names import actuator_names, joint_names, key_names
+from .names import actuator_names, command_names, joint_names, key_names
 
 KeyState = tuple[str, NDArray, NDArray, dict[str, float], dict[str, float]]
 
@@ -25,10 +25,8 @@ def key_states(model: Any, system: System) -> Iterator[KeyState]:
     model. Joints that one of the two lacks, because of another base, are where
     they are at zero, and at rest.
     """
-    t, joints, controls = system.topology, joint_names(model), actuator_names(model)
+    t, joints, controls = system.topology, joint_names(model), command_names(model)
     neutral = np.asarray(system.neutral(), float)
-    # An actuator of MuJoCo 4 may have several controls, of which the first has its name.
-    control = getattr(model, "actuator_ctrladr", np.arange(len(controls)))
     for k, name in enumerate(key_names(model)):
         q, v = neutral.copy(), np.zeros(system.nv)
         for j, joint in enumerate(joints):
@@ -37,7 +35,8 @@ def key_states(model: Any, system: System) -> Iterator[KeyState]:
                 points = slice(*t.coordinate_start[b : b + 2])
                 rates = slice(*t.velocity_start[b : b + 2])
                 q[points], v[rates] = _state(model, k, j)
-        commands = {c: float(model.key_ctrl[k, a]) for c, a in zip(controls, control, strict=True)}
+        names = (name for own in controls for name in own)
+        commands = dict(zip(names, map(float, model.key_ctrl[k]), strict=True))
         yield name, q, v, commands, dict(_activations(model, k, system))
 
 
@@ -55,6 +54,8 @@ def _activations(model: Any, k: int, system: System) -> Iterator[tuple[str, floa
     """The activations and the rests of springs that yield of keyframe k, by their labels."""
     names = actuator_names(model)
     for actuator in system.actuators:
+        if not actuator.states:
+            continue
         first = int(model.actuator_actadr[names.index(actuator.label)])
         for i, (state, _) in enumerate(actuator.states):
             yield f"{actuator.label}/{state}", float(model.key_act[k, first + i])

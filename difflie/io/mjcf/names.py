@@ -13,6 +13,9 @@ _WORDS = ("free", "ball", "slide", "hinge")
 
 _MOST = 4
 
+# What names of sensors and couplings cannot have, as paths of parameters have other uses for it.
+SIGNS = str.maketrans({sign: "_" for sign in "/*?[]"})
+
 
 def body_names(model: Any) -> list[str]:
     """The names of a MuJoCo model's bodies but the world, "bodyN" where they have none."""
@@ -46,6 +49,40 @@ def actuator_names(model: Any) -> list[str]:
     # Not `nu`: in MuJoCo 4 an actuator may have several controls.
     numbers = range(len(model.actuator_trntype))
     return _named([model.actuator(a).name for a in numbers], [f"actuator{a}" for a in numbers])
+
+
+# What the controls of an actuator are, by MuJoCo's mjtCtrlInput.
+INPUTS = {1: "position", 2: "velocity", 4: "effort", 8: "voltage"}
+_AXES = {3: "xyz", 4: "wxyz"}  # of orientations, by the number of their controls
+
+
+def command_names(model: Any) -> list[list[str]]:
+    """The names of the controls of each of a MuJoCo model's actuators.
+
+    The first has the name of the actuator, the others "NAME/velocity" and the like; those of an
+    orientation are "NAME/x", "NAME/y" and "NAME/z".
+    """
+    names, found = actuator_names(model), []
+    taken = set(names)
+    for a, name in enumerate(names):
+        words = [""]
+        if hasattr(model, "actuator_ctrlnum"):
+            count = int(model.actuator_ctrlnum[a])
+            if count > 1 and model.actuator_outnum[a] > 1:
+                words = list(_AXES[count])
+            elif count > 1:
+                words = ["", *input_words(model, a)[1:]]
+            elif not count:
+                words = []
+        own = [distinct(f"{name}/{word}", taken) if word else name for word in words]
+        taken |= set(own)
+        found.append(own)
+    return found
+
+
+def input_words(model: Any, a: int) -> list[str]:
+    """What the controls of an actuator with a controller are, such as "position"."""
+    return [word for bit, word in INPUTS.items() if int(model.actuator_ctrlspec[a]) & bit]
 
 
 def listed(model: Any, kind: str, numbers: Sequence[int]) -> str:

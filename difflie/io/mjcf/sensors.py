@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import quantities as dq
-from ...forces import ShapeContact
+from ...forces import JointStop, ShapeContact, TendonLaw
 from ...quantities import Quantity
 from ...sensors import Sensor
 from ...system import System
@@ -18,10 +18,18 @@ from ...system.frame import Frame, FrameLike
 from ...system.validation import format_value
 from ..robot_files import distinct, of_quaternion
 from .flags import disabled_flags, limits_act
-from .joints import ON_JOINTS, TENDON
-from .names import actuator_names, body_names, element_name, joint_names, site_names
+from .joints import ON_JOINTS, TENDON, gears
+from .names import (
+    SIGNS,
+    actuator_names,
+    body_names,
+    command_names,
+    element_name,
+    joint_names,
+    site_names,
+)
 from .shapes import geom_names, simple_shape
-from .tendons import lost, tendon_transmission
+from .tendons import lost, stop_names, tendon_transmission
 
 _AXES = {"FRAMEXAXIS": "x", "FRAMEYAXIS": "y", "FRAMEZAXIS": "z"}
 _IN_REFERENCE: dict[str, Callable[[FrameLike, FrameLike], Quantity]] = {
@@ -52,8 +60,6 @@ _AT_JOINTS: dict[str, Callable[[str], Quantity]] = {
 _LIMITS = "JOINTLIMITPOS", "JOINTLIMITVEL"
 _GAPS = {"GEOMDIST": "distance", "GEOMNORMAL": "normal", "GEOMFROMTO": "points"}
 _SCALARS = 2, 3  # slides and hinges: MuJoCo's mjJNT_SLIDE and mjJNT_HINGE
-# What names of sensors cannot have, as paths of parameters have other uses for it.
-_SIGNS = str.maketrans({sign: "_" for sign in "/*?[]"})
 
 
 class _Read(NamedTuple):
@@ -83,7 +89,7 @@ def read_sensors(
             left.append(k)
             continue
         given = model.sensor(k).name or reader.title(k)
-        plain = given.translate(_SIGNS)
+        plain = given.translate(SIGNS)
         name = distinct(f"{plain}_sensor" if plain in taken else plain, taken)
         taken.add(name)
         if name != given and model.sensor(k).name:
@@ -124,6 +130,7 @@ class _Reader:
         self.objects = _by_number(mujoco.mjtObj, "mjOBJ_")
         self.bodies, self.joints = body_names(model), joint_names(model)
         self.sites, self.actuators = site_names(model), actuator_names(model)
+        self.commands = command_names(model)
         self.off = disabled_flags(mujoco, model)
 
     def title(self, k: int) -> str:
@@ -166,6 +173,10 @@ class _Reader:
             return self._force(kind, on)
         if kind in _LIMITS:
             return self._overrun(kind, on)
+        if kind in ("TENDONLIMITPOS", "TENDONLIMITVEL"):
+            return self._overrun_of_tendon(kind, on)
+        if kind in ("JOINTLIMITFRC", "TENDONLIMITFRC"):
+            return self._stop(kind, on)
         if kind == "TOUCH":
             return self._touch(on)
         if kind in _GAPS:
@@ -234,17 +245,19 @@ class _Reader:
         return _Read((dq.TransmissionLength if position else dq.TransmissionVelocity)(along))
 
     def _force(self, kind: str, on: int) -> _Read | None:
-        """The force of all actuators at a joint, or of the one along a tendon.
+        """The force of all actuators at a joint, or along a tendon.
 
         None where some of the actuators were not read, or the sum is not that of MuJoCo.
         """
         model, read = self.model, self.system.actuator_names
-        if not read or any(name not in read for name in self.actuators):
+        if not read or any(name not in read for names in self.commands for name in names):
             return None
         if kind == "TENDONACTFRC":
             on_tendon = (model.actuator_trntype == TENDON) & (model.actuator_trnid[:, 0] == on)
-            (acting,) = np.nonzero(on_tendon)
-            return _Read(dq.ActuatorEffort(self.actuators[acting[0]])) if len(acting) == 1 else None
+            acting = [dq.ActuatorEffort(self.actuators[a]) for a in np.flatnonzero(on_tendon)]
+            if not acting:
+                return None
+            return _Read(acting[0] if len(acting) == 1 else dq.Sum(tuple(acting)))
         joint, t = self.joints[on], self.system.topology
         if model.jnt_actgravcomp[on] or joint not in self.system.joint_names:
             return None
@@ -259,6 +272,28 @@ class _Reader:
         if off or not scalar or name not in self.system.joint_names:
             return None
         return _Read(dq.Overrun(name, kind == "JOINTLIMITVEL"))
+
+    def _overrun_of_tendon(self, kind: str, tendon: int) -> _Read | None:
+        """How far a tendon is beyond its limits; None where MuJoCo has none there."""
+        model, read = self.model, self._of_tendon("TENDONPOS", tendon)
+        limited = limits_act(self.off) and model.tendon_limited[tendon]
+        if read is None or not limited or model.tendon_margin[tendon]:
+            return None
+        assert isinstance(read.quantity, dq.TransmissionLength)
+        ends = model.tendon_range[tendon].copy()
+        along = read.quantity.transmission
+        return _Read(dq.LengthOverrun(along, ends, kind == "TENDONLIMITVEL"))
+
+    def _stop(self, kind: str, on: int) -> _Read | None:
+        """The force of a limit; None where it is no stop of the system."""
+        stops = [part for part in self.system.couplings if isinstance(part, JointStop)]
+        if kind == "JOINTLIMITFRC":
+            name = self.joints[on]
+            there = any(name in (stop.joints or ()) for stop in stops)
+            return _Read(dq.StopForce(name)) if there else None
+        name = stop_names(self.model).get(on)
+        names = [part.name for part in self.system.couplings if isinstance(part, TendonLaw)]
+        return _Read(dq.StopForce(name)) if name in names and name is not None else None
 
     def _touch(self, site: int) -> _Read | None:
         """The forces of contacts in the zone of a site; None without contacts."""
@@ -300,10 +335,13 @@ class _Reader:
         The last two also of others at a slide or hinge.
         """
         model, name = self.model, self.actuators[a]
+        forces = self.commands[a][-3:]
+        if len(forces) == 3 and model.actuator_outnum[a] == 3:  # an orientation
+            return self._of_orientation(kind, a, forces)
         there = name in self.system.actuator_names
         if kind not in ("ACTUATORPOS", "ACTUATORVEL"):
             return _Read(dq.ActuatorEffort(name)) if there else None
-        j, gear = int(model.actuator_trnid[a, 0]), float(model.actuator_gear[a, 0])
+        j, gear = int(model.actuator_trnid[a, 0]), float(gears(model)[a, 0])
         at_joint = model.actuator_trntype[a] in ON_JOINTS and model.jnt_type[j] in _SCALARS
         if not at_joint or self.joints[j] not in self.system.joint_names:
             own = dq.ActuatorLength if kind == "ACTUATORPOS" else dq.ActuatorVelocity
@@ -312,6 +350,21 @@ class _Reader:
             return _Read(dq.JointVelocity(self.joints[j]), gear) if gear else None
         ref = float(model.qpos0[model.jnt_qposadr[j]])
         return _Read(dq.JointPosition(self.joints[j]), gear, gear * ref) if gear else None
+
+    def _of_orientation(self, kind: str, a: int, forces: list[str]) -> _Read | None:
+        """The three forces, lengths or velocities of an orientation.
+
+        Between sites forces and velocities here are in the axes of the other site.
+        """
+        between = int(self.model.actuator_trnid[a, 1]) >= 0 and kind != "ACTUATORPOS"
+        if between or any(name not in self.system.actuator_names for name in forces):
+            return None
+        kinds: dict[str, Callable[[str], Quantity]] = {
+            "ACTUATORPOS": dq.ActuatorLength,
+            "ACTUATORVEL": dq.ActuatorVelocity,
+            "ACTUATORFRC": dq.ActuatorEffort,
+        }
+        return _Read(dq.Joined(tuple(kinds[kind](name) for name in forces)))
 
 
 class _Frame(NamedTuple):

@@ -22,10 +22,13 @@ from ...forces import (
     Wrap,
 )
 from ...system.frame import Frame
-from ..robot_files import of_quaternion
-from .joints import TENDON, higher_terms, rotors
+from ..robot_files import distinct, of_quaternion
+from .joints import TENDON, gears, higher_terms, rotors
+from .names import SIGNS, body_names, command_names, element_name, joint_names, site_names
 from .softness import soft_numbers
 from .stand_ins import stands_in
+
+_STOP_FORCE = 25  # MuJoCo's mjSENS_TENDONLIMITFRC
 
 # What a tendon is led through: MuJoCo's mjtWrap.
 _JOINT, _PULLEY, _SITE, _, _CYLINDER = range(1, 6)
@@ -37,9 +40,11 @@ def tendon_couplings(
     """The springs, dampers and friction of a MuJoCo model's tendons, and the stops at their limits.
 
     bodies, joints: the names of its bodies but the world, and of its joints. stops: whether limits
-    are read. Through sites only, a single springlength is a `Spring`; a range from 0 to a length,
-    in which the tendon is slack, is a `Rope`. All else is a `Tendon` or a `JointTendon`.
+    are read; those whose force a sensor reads have a name. Through sites only, a single
+    springlength is a `Spring`; a range from 0 to a length, in which the tendon is slack, is a
+    `Rope`. All else is a `Tendon` or a `JointTendon`.
     """
+    named = stop_names(model) if stops else {}
     for tendon in range(model.ntendon):
         if lost(model, tendon):
             continue
@@ -61,10 +66,26 @@ def tendon_couplings(
         elif any(np.any(value) for value in numbers.values()):
             along = tendon_transmission(model, tendon, bodies, joints)
             if isinstance(along, FixedTendon):
-                yield JointTendon(along, rest_lengths=rest, **numbers)
+                yield JointTendon(along, rest_lengths=rest, name=named.get(tendon), **numbers)
             else:
                 # Type checkers do not see that its path is a property, and no argument.
-                yield Tendon(transmission=along, rest_lengths=rest, **numbers)  # pyright: ignore
+                yield Tendon(  # pyright: ignore
+                    transmission=along, rest_lengths=rest, name=named.get(tendon), **numbers
+                )
+
+
+def stop_names(model: Any) -> dict[int, str]:
+    """The names of the tendons whose stops have a force that a sensor reads."""
+    measured = np.asarray(model.sensor_type) == _STOP_FORCE
+    taken = {*body_names(model), *joint_names(model), *site_names(model)}
+    taken |= {name for own in command_names(model) for name in own}
+    found = {}
+    for tendon in sorted(set(model.sensor_objid[measured].tolist())):
+        if model.tendon_limited[tendon]:
+            plain = (element_name(model, "tendon", tendon) or f"tendon{tendon}").translate(SIGNS)
+            found[tendon] = distinct(plain, taken)
+            taken.add(found[tendon])
+    return found
 
 
 # The numbers of a tendon's law that springs and dampers along a path have as well.
@@ -74,7 +95,7 @@ _PLAIN = "stiffness", "damping"
 def _law(model: Any, tendon: int) -> dict[str, Any]:
     """The numbers of a tendon's law but its lengths at rest, with the dampers of its actuators."""
     along = (model.actuator_trntype == TENDON) & (model.actuator_trnid[:, 0] == tendon)
-    ratio = np.asarray(model.actuator_gear)[along, 0] ** 2
+    ratio = gears(model)[along, 0] ** 2
     dampers = higher_terms(model, "tendon_damping")[tendon]
     dampers = dampers + ratio @ higher_terms(model, "actuator_damping")[along]
     springs = higher_terms(model, "tendon_stiffness")[tendon]

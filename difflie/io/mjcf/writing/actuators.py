@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree.ElementTree import SubElement
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from ....forces import (
     ActivatedActuator,
     CurrentMotor,
+    DCMotor,
     Drive,
     EffortLimit,
+    ExtraCommand,
     FixedTendon,
     GeneralActuator,
     JointTendon,
     JointTransmission,
     Motor,
     Muscle,
+    OrientationServo,
+    PIDServo,
     PositionServo,
     SharedLimit,
     SiteTransmission,
@@ -30,6 +37,7 @@ from ....forces import (
     VelocityServo,
     VoltageMotor,
 )
+from ....forces.actuators.controlled import Controlled
 from ....forces.actuators.delayed import Delayed
 from ....quantities import JointPosition
 from ....sensors import Sensor
@@ -40,6 +48,9 @@ from .draft import Draft, numbers
 from .tendons import excess, weights, write_fixed, write_spatial
 
 _MUSCLE_SCALE = 200.0  # MuJoCo's default; it is not used where the force is given
+# What the commands of a controller are in a file, in its order, and where it has their ranges.
+_WORDS = {"position": "pos", "velocity": "vel", "effort": "ff", "voltage": "voltage"}
+_RANGES = {"position": "ctrlrange", "velocity": "velrange", "effort": "ffrange"}
 _SAME = 1e-12
 _TIMESTEP = 2e-3  # of MuJoCo by default, in s
 
@@ -74,21 +85,27 @@ def joint_references(system: System) -> dict[str, float]:
 
 def write_actuators(draft: Draft) -> None:
     """Writes the actuators of the system, in its order; adds to the faults of the draft."""
-    for actuator in draft.system.actuators:
-        law = _law(actuator)
+    for group in _groups(draft.system.actuators):
+        actuator = next((a for a in group if not isinstance(a, ExtraCommand)), group[0])
+        law = _law_of(group)
         place = None if law is None else _place(draft, actuator)
-        if law is None or place is None:
-            draft.faults.append(f"the actuator {actuator}")
+        # A position that a controller wants is from where its length begins.
+        shifted = place is not None and place[1] and isinstance(actuator, Controlled)
+        if law is None or place is None or shifted:
+            draft.faults += [f"the actuator {each}" for each in group]
             continue
         where, offset = place
-        name = draft.unique("actuator", actuator.label)
+        label = actuator.label
+        if isinstance(actuator, OrientationServo):
+            label = label.rsplit("/", 1)[0]
+            where.pop("gear")
         attributes = {**where, **_shifted(law, offset)}
-        SubElement(draft.section("actuator"), "general", attributes, name=name)
-        lead = getattr(actuator, "lead", None)
-        if lead is not None and draft.option.get("timestep", numbers(lead)) != numbers(lead):
+        SubElement(
+            draft.section("actuator"), "general", attributes, name=draft.unique("actuator", label)
+        )
+        step = _timestep(actuator)
+        if step is not None and not _has_timestep(draft, step):
             draft.faults.append(f"the lead of {actuator}, which is not that of other actuators")
-        elif lead is not None:
-            draft.option.set("timestep", numbers(lead))
     timestep = float(draft.option.get("timestep", _TIMESTEP))
     for row in draft.root.findall("actuator/general[@delay]"):
         steps = math.ceil(float(row.attrib["delay"]) / timestep)
@@ -96,6 +113,39 @@ def write_actuators(draft: Draft) -> None:
     for part in draft.system.couplings:
         if isinstance(part, SharedLimit) and not _write_shared(draft, part):
             draft.faults.append(f"the coupling {part}")
+
+
+def _groups(actuators: Sequence[Any]) -> Iterator[list[Any]]:
+    """The actuators that are one in a file, in order: those with their partners after them."""
+    left = list(actuators)
+    while left:
+        first, size = left[0], 1
+        if isinstance(first, Controlled):
+            size += len(first.further)
+        elif isinstance(first, OrientationServo):
+            size = 3
+        elif len(left) > 1 and isinstance(left[1], OrientationServo):
+            size = 4 if isinstance(first, ExtraCommand) else 1
+        yield left[:size]
+        left = left[size:]
+
+
+def _timestep(actuator: Any) -> float | None:
+    """The time step of a file by which it says the numbers of an actuator; None for any."""
+    if isinstance(actuator, DCMotor) and actuator.current_lead is not None:
+        lag = float(actuator.electric_lag or 0.0)
+        return float(-lag * np.log1p(-float(actuator.current_lead) / lag)) if lag else None
+    if isinstance(actuator, Controlled):
+        return None if actuator.slew_rate is None else float(actuator.slew_lag)
+    lead = getattr(actuator, "lead", None)
+    return None if lead is None else float(lead)
+
+
+def _has_timestep(draft: Draft, step: float) -> bool:
+    """Whether a file has this time step, which is set where there is none."""
+    if "timestep" not in draft.option.attrib:
+        draft.option.set("timestep", numbers(step))
+    return bool(np.isclose(float(draft.option.attrib["timestep"]), step, rtol=1e-9))
 
 
 def _write_shared(draft: Draft, part: SharedLimit) -> bool:
@@ -116,7 +166,8 @@ def _write_shared(draft: Draft, part: SharedLimit) -> bool:
         if own is not None and np.any(np.isfinite(own)):
             row.set("forcerange", numbers(own))
     for other in others:
-        draft.section("tendon").remove(other)
+        if other is not first:
+            draft.section("tendon").remove(other)
     first.set("actuatorfrcrange", numbers(part.force_range))
     return True
 
@@ -191,13 +242,10 @@ def _place(draft: Draft, actuator: Any) -> tuple[dict[str, str], float] | None:
         free = isinstance(draft.system.topology.types[b], Free)
         gear = np.concatenate((gear[3:], gear[:3])) if free else gear
         return {kind: held.joint, "gear": numbers(gear)}, 0.0
-    if isinstance(held, FixedTendon):
-        name = write_fixed(draft, held, label).attrib["name"]
-        off = float(held.gear) * excess(draft, held)
-        return {"tendon": name, "gear": numbers(held.gear)}, off
-    if isinstance(held, SpatialTendon):
-        name = write_spatial(draft, held, label).attrib["name"]
-        return {"tendon": name, "gear": numbers(held.gear)}, 0.0
+    if isinstance(held, FixedTendon | SpatialTendon):
+        where = {"tendon": _tendon(draft, held, label), "gear": numbers(held.gear)}
+        fixed = isinstance(held, FixedTendon)
+        return where, float(held.gear) * excess(draft, held) if fixed else 0.0
     if isinstance(held, SliderCrank):
         pin = draft.points(held.pin)[0]
         where = {"cranksite": pin, "slidersite": draft.site(held.slider)}
@@ -212,10 +260,137 @@ def _place(draft: Draft, actuator: Any) -> tuple[dict[str, str], float] | None:
     return None
 
 
+def _tendon(draft: Draft, held: FixedTendon | SpatialTendon, label: str) -> str:
+    """The name of the tendon in the file, which is written for the first actuator along it."""
+    plain = eqx.tree_at(lambda t: t.gear, held, jnp.ones_like(held.gear))
+    for other, name in draft.pulled:
+        if eqx.tree_equal(plain, other):
+            return name
+    write = write_fixed if isinstance(held, FixedTendon) else write_spatial
+    name = write(draft, held, label).attrib["name"]  # pyright: ignore[reportArgumentType]
+    draft.pulled.append((plain, name))
+    return name
+
+
 def law_attributes(actuator: Any) -> dict[str, str] | None:
     """The attributes of a <general> for the law of an actuator; None where they cannot say it."""
     law = _law(actuator)
     return None if law is None else _shifted(law, 0.0)
+
+
+def _law_of(group: list[Any]) -> dict[str, Any] | None:
+    """The numbers of actuators that are one in a file; None where that cannot say them."""
+    first, *others = group
+    if isinstance(first, Controlled):
+        names = tuple(other.label for other in others)
+        fits = names == first.partners and all(isinstance(other, ExtraCommand) for other in others)
+        law = _law(first) if fits else None
+        return None if law is None else _with_ranges(law, first, others)
+    servos = [each for each in group if isinstance(each, OrientationServo)]
+    return _orientation(group, servos) if servos else _law(first)
+
+
+def _with_ranges(
+    law: dict[str, Any], servo: Controlled, inputs: list[Any]
+) -> dict[str, Any] | None:
+    """The law of a controller with the ranges of all its commands."""
+    ranges = [each.command_range for each in (servo, *inputs)]
+    if isinstance(servo, DCMotor):
+        return law if all(_same_range(own, ranges[0]) for own in ranges) else None
+    law = {name: value for name, value in law.items() if name != "ctrlrange"}
+    kinds = [servo.takes, *(kind for kind, _ in servo.further)]
+    for kind, own in zip(kinds, ranges, strict=True):
+        law |= _range(_RANGES[kind], own)
+    return law
+
+
+def _same_range(a: Any, b: Any) -> bool:
+    return a is b or (a is not None and b is not None and bool(np.all(a == b)))
+
+
+def _controlled(servo: Controlled) -> dict[str, Any] | None:
+    """The law of a PID controller, or of a motor with one."""
+    kinds = [servo.takes, *(kind for kind, _ in servo.further)]
+    words = [word for kind, word in _WORDS.items() if kind in kinds]
+    if [_WORDS[kind] for kind in kinds] != words or (servo.ki is not None and servo.ki <= 0):
+        return None
+    ki, slew, most = (
+        0.0 if number is None else float(number)
+        for number in (servo.ki, servo.slew_rate, servo.integral_limit)
+    )
+    law: dict[str, Any] = {"input": " ".join(words)}
+    law |= _range("ctrlrange", servo.command_range) | _range("forcerange", servo.force_range)
+    if not isinstance(servo, DCMotor):
+        law |= {"gaintype": "pid", "gainprm": np.array([ki]), "biastype": "affine"}
+        law |= {"biasprm": np.array([0.0, -float(servo.kp), -float(servo.kd)])}
+        return law | ({"dyntype": "pid", "dynprm": np.array([most, slew])} if servo.states else {})
+    thermal = np.zeros(4) if servo.thermal is None else np.asarray(servo.thermal, float)
+    bristle = np.zeros(5) if servo.bristle is None else np.asarray(servo.bristle, float)
+    cogging = np.zeros(3) if servo.cogging is None else np.asarray(servo.cogging, float)
+    if (servo.electric_lag is None) != (servo.current_lead is None):
+        return None  # MuJoCo has the current of the end of a step
+    lag, pace, volts = (
+        0.0 if number is None else float(number)
+        for number in (servo.electric_lag, servo.current_rate, servo.max_voltage)
+    )
+    coefficients = servo.resistance, servo.torque_constant, thermal[2], 0.0, servo.kp, ki, servo.kd
+    law |= {key: "dcmotor" for key in ("gaintype", "biastype", "dyntype")}
+    return law | {
+        "gainprm": np.array([*map(float, coefficients), volts]),
+        "dynprm": np.array([lag, pace, *thermal[:2], thermal[3], *bristle[:2], slew, most]),
+        "biasprm": np.array([*cogging, *bristle[2:]]),
+        "actearly": "true",
+    }
+
+
+def _orientation(group: list[Any], servos: list[OrientationServo]) -> dict[str, Any] | None:
+    """The law of the servo of an orientation, of the actuators along its three axes."""
+    names = [each.label for each in group]
+    size = 4 if servos[0].by_quaternion else 3
+    alike = len(group) == size and [servo.index for servo in servos] == [0, 1, 2]
+    for servo in servos:
+        alike = alike and servo.others == tuple(name for name in names if name != servo.label)
+        for number in ("kp", "kd", "max_torque"):
+            alike = alike and _same_range(getattr(servo, number), getattr(servos[0], number))
+    alike = alike and all(_same_range(e.command_range, servos[0].command_range) for e in group)
+    if not alike or not _along_axes(servos):
+        return None
+    kp, kd, most = float(servos[0].kp), float(servos[0].kd), servos[0].max_torque
+    law: dict[str, Any] = {
+        "input": "quat" if size == 4 else "expmap",
+        "gaintype": "so3",
+        "biastype": "so3",
+        "gainprm": np.array([kp]),
+        "biasprm": np.array([0.0, -kp, -kd]),
+    }
+    law |= _range("ctrlrange", servos[0].command_range)
+    return law if most is None else law | {"forcerange": np.array([0.0, float(most)])}
+
+
+def _orientation_numbers(servo: OrientationServo) -> dict[str, Any]:
+    """The numbers of one axis of the servo of an orientation."""
+    law = {"gaintype": "so3", "gainprm": np.array([servo.kp, servo.kd], float)}
+    law |= _range("ctrlrange", servo.command_range)
+    return law | _symmetric("forcerange", servo.max_torque)
+
+
+def _along_axes(servos: list[OrientationServo]) -> bool:
+    """Whether the moments of three servos are those along the axes of one joint or site."""
+    for servo, axis in zip(servos, np.eye(3), strict=True):
+        held, first = servo.transmission, servos[0].transmission
+        if type(held) is not type(first):
+            return False
+        gear = np.asarray(getattr(held, "gear", ()), float)
+        if isinstance(held, JointTransmission) and isinstance(first, JointTransmission):
+            if held.joint != first.joint or held.in_parent or not np.array_equal(gear, axis):
+                return False
+        elif isinstance(held, SiteTransmission) and isinstance(first, SiteTransmission):
+            same = eqx.tree_equal(held, eqx.tree_at(lambda t: t.gear, first, held.gear))
+            if not (same and np.array_equal(gear, [*axis, 0, 0, 0])):
+                return False
+        else:
+            return False
+    return True
 
 
 def _law(actuator: Any) -> dict[str, Any] | None:
@@ -263,9 +438,13 @@ def _prompt_law(actuator: Any) -> dict[str, Any] | None:
         return _affine(1.0) | {"ctrlrange": np.array([0.0, most])}
     if isinstance(actuator, GeneralActuator) and kind in (GeneralActuator, ActivatedActuator):
         law = _affine(actuator.gain, actuator.bias) | _ranges(actuator)
+        if actuator.period is not None and not _turns(actuator):
+            return None
         if not isinstance(actuator, ActivatedActuator):
             return law
-        if actuator.time_constant is None:
+        if actuator.excitation_times is not None:
+            law |= _excitation(actuator.excitation_times, actuator.smoothing)
+        elif actuator.time_constant is None:
             law["dyntype"] = "integrator"
         else:
             exact = "filterexact" if actuator.lead is None else "filter"
@@ -273,7 +452,25 @@ def _prompt_law(actuator: Any) -> dict[str, Any] | None:
         return law | _range("actrange", actuator.activation_range) | _early(actuator)
     if isinstance(actuator, Muscle) and kind is Muscle:
         return _muscle(actuator)
+    if isinstance(actuator, Controlled) and kind in (PIDServo, DCMotor):
+        return _controlled(actuator)
+    if isinstance(actuator, ExtraCommand) and kind is ExtraCommand:
+        return _range("ctrlrange", actuator.command_range)
+    if isinstance(actuator, OrientationServo) and kind is OrientationServo:
+        return _orientation_numbers(actuator)
     return None
+
+
+def _turns(servo: GeneralActuator) -> bool:
+    """Whether MuJoCo takes the period of a servo for its own: it is that of a rotation."""
+    held, gain, bias = servo.transmission, np.asarray(servo.gain), np.asarray(servo.bias)
+    gear = np.ravel(np.asarray(getattr(held, "gear", ()), float))
+    turning = isinstance(held, JointTransmission) and len(gear) == 3
+    if isinstance(held, SiteTransmission) and held.reference is not None:
+        turning, gear = not np.any(gear[3:]), gear[:3]
+    alike = np.isclose(float(servo.period or 0.0), 2 * np.pi * np.linalg.norm(gear), rtol=_SAME)
+    plain = getattr(servo, "time_constant", None) is None
+    return bool(turning and alike and plain and gain[0] == -bias[1] and not np.any(gain[1:]))
 
 
 def _muscle(muscle: Muscle) -> dict[str, Any]:
@@ -281,17 +478,23 @@ def _muscle(muscle: Muscle) -> dict[str, Any]:
     bears, passive = float(muscle.passive) > 0, float(muscle.passive) or 1.0
     shape = (muscle.shortest, muscle.longest, muscle.fastest, passive, muscle.eccentric)
     force = (*muscle.operating_range, muscle.peak_force, _MUSCLE_SCALE, *shape)
-    smoothing = 0.0 if muscle.smoothing is None else muscle.smoothing
+    times = muscle.time_constants
     return {
-        **{key: "muscle" for key in ("gaintype", "dyntype")},
+        "gaintype": "muscle",
+        **({} if times is None else _excitation(times, muscle.smoothing)),
         "gainprm": np.array(force, float),
         **({"biastype": "muscle", "biasprm": np.array(force, float)} if bears else {}),
-        "dynprm": np.array([*muscle.time_constants, smoothing], float),
         "lengthrange": np.asarray(muscle.length_range, float),
         **_ranges(muscle),
         **_range("actrange", muscle.activation_range),
         **_early(muscle),
     }
+
+
+def _excitation(times: Any, smoothing: Any) -> dict[str, Any]:
+    """The activation of a muscle."""
+    width = 0.0 if smoothing is None else float(smoothing)
+    return {"dyntype": "muscle", "dynprm": np.array([*np.asarray(times, float), width])}
 
 
 def _early(actuator: ActivatedActuator | Muscle) -> dict[str, str]:
@@ -327,6 +530,6 @@ def _shifted(law: dict[str, Any], offset: float) -> dict[str, str]:
         bias[0] += bias[1] * offset
         law |= {"gaintype": "affine" if np.any(gain[1:]) else "fixed", "gainprm": gain}
         law |= {"biastype": "affine", "biasprm": bias} if np.any(bias) else {}
-    else:
+    elif "lengthrange" in law:
         law["lengthrange"] = law["lengthrange"] - offset
     return {key: value if isinstance(value, str) else numbers(value) for key, value in law.items()}

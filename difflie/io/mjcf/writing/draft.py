@@ -29,7 +29,8 @@ class Draft:
 
     system: what is written. bodies: the element of each body of the system that has one, and of the
     world, None. references: `ref` of the hinges and slides, by name, where not 0. faults: what MJCF
-    has no words for. pairs: those of contacts.
+    has no words for. pairs: those of contacts. pulled: the tendons that actuators act along, and
+    their names in the file. stopped: likewise those with stops, and the names of their couplings.
     """
 
     def __init__(self, system: System, references: dict[str, float]) -> None:
@@ -40,6 +41,8 @@ class Draft:
         self.bodies: dict[str | None, Element] = {None: SubElement(self.root, "worldbody")}
         self.faults: list[str] = []
         self.pairs: list[WrittenPair] = []
+        self.pulled: list[tuple[Any, str]] = []
+        self.stopped: list[tuple[Any, str, str | None]] = []
         self._sites: dict[str, Frame] = {}
         self._taken: set[tuple[str, str]] = {("body", "world")}
         self._sections: dict[str, Element] = {}

@@ -36,6 +36,7 @@ _NUMBERS = {
 # What of an <actuator> says where it acts and what it is, and not its law.
 _PLACES = (
     *("name", "class", "group", "user", "nsample", "interp", "delay", "actearly"),
+    *("velrange", "ffrange"),
     *("joint", "jointinparent", "tendon", "site", "refsite", "cranksite", "slidersite"),
     *("cranklength", "gear", "armature", "damping"),
 )
@@ -402,5 +403,8 @@ def _acts_alike(a: Any, b: Any, close: _Close) -> bool:
 
 
 def _values(text: str) -> Any:
-    """The numbers of an attribute; of a word its letters."""
-    return [ord(c) for c in text] if text.isalpha() else [float(x) for x in text.split()]
+    """The numbers of an attribute; of words their letters."""
+    try:
+        return [float(x) for x in text.split()]
+    except ValueError:
+        return [ord(c) for c in text]

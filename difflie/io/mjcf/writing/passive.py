@@ -86,16 +86,24 @@ def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:
         gear = float(part.transmission.gear)
         tendon = write_fixed(draft, part.transmission, name, gear)
         tendon.attrib |= _of_law(part, gear * excess(draft, part.transmission))
+        _note_stop(draft, part, tendon)
         return True
     along = part.transmission if isinstance(part, Tendon) else None
     if isinstance(along, SpatialTendon) and float(along.gear) == 1:
-        write_spatial(draft, along, name).attrib |= _of_law(part, 0.0)
+        tendon = write_spatial(draft, along, name)
+        tendon.attrib |= _of_law(part, 0.0)
+        _note_stop(draft, part, tendon)
         return True
     if isinstance(part, PolynomialForce):
         return _write_polynomial(draft, part)
     if isinstance(part, YieldingSpring):
         return _write_yielding(draft, part)
     return isinstance(part, PointForce) and _write_compensation(draft, part, bodies)
+
+
+def _note_stop(draft: Draft, part: JointTendon | Tendon, tendon: Element) -> None:
+    if part.length_range is not None:
+        draft.stopped.append((part.transmission, tendon.attrib["name"], part.name))
 
 
 def _write_polynomial(draft: Draft, part: PolynomialForce) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import SubElement
 
+import equinox as eqx
 import numpy as np
 
 from .... import quantities as dq
@@ -123,6 +124,20 @@ def _rows(draft: Draft, quantity: Any, joints: list[JointElement]) -> list[_Row]
         return _gap(draft, quantity)
     if kind in _OF_ACTUATORS:
         return [_Row(_OF_ACTUATORS[kind], {"actuator": quantity.actuator})]
+    if kind is dq.LengthOverrun:
+        # On a tendon of its own the limit would act twice.
+        tag = "tendonlimitvel" if quantity.rate else "tendonlimitpos"
+        along = (name for own, name, _ in draft.stopped if _same(own, quantity.transmission))
+        return [_Row(tag, {"tendon": name}) for name in along]
+    if kind is dq.StopForce and kinds.get(quantity.of) in ("hinge", "slide"):
+        return [_Row("jointlimitfrc", {"joint": quantity.of})]
+    if kind is dq.StopForce:
+        along = (name for _, name, own in draft.stopped if own == quantity.of)
+        return [_Row("tendonlimitfrc", {"tendon": name}) for name in along]
+    if kind is dq.Sum and all(type(part) is dq.ActuatorEffort for part in quantity.of):
+        return _of_drives(draft, {part.actuator for part in quantity.of})
+    if kind is dq.Joined and all(type(part) in _OF_ACTUATORS for part in quantity.of):
+        return _of_orientation(draft, quantity.of)
     if kind in _OF_TENDONS:
         return _of_tendon(draft, quantity.transmission, _OF_TENDONS[kind])
     if kind is dq.Entries and type(quantity.of) is dq.Energy:
@@ -143,6 +158,10 @@ def _rows(draft: Draft, quantity: Any, joints: list[JointElement]) -> list[_Row]
     if kind in (dq.JointPosition, dq.JointVelocity) and quantity.joint in kinds:
         return _of_joint(draft, quantity, kinds[quantity.joint])
     return []
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(eqx.tree_equal(a, b))
 
 
 def _zone(draft: Draft, zone: Shape) -> str:
@@ -184,6 +203,25 @@ def _of_tendon(draft: Draft, along: Any, tag: str) -> list[_Row]:
         element, off = write_spatial(draft, along, "measured"), 0.0
     bias = -off if tag == "tendonpos" else 0.0
     return [_Row(tag, {"tendon": element.attrib["name"]}, 1 / float(along.gear), bias)]
+
+
+def _of_drives(draft: Draft, names: set[str]) -> list[_Row]:
+    """The sensor of the sum of actuators, where these are all that act along a tendon."""
+    along: dict[str, set[str]] = {}
+    for drive in draft.root.findall("actuator/general[@tendon]"):
+        along.setdefault(drive.attrib["tendon"], set()).add(drive.attrib["name"])
+    found = (tendon for tendon, own in along.items() if own == names)
+    return [_Row("tendonactuatorfrc", {"tendon": tendon}) for tendon in found]
+
+
+def _of_orientation(draft: Draft, parts: tuple[Any, ...]) -> list[_Row]:
+    """The sensor of an orientation, of the quantities of its three actuators."""
+    names, kinds = [part.actuator for part in parts], {type(part) for part in parts}
+    for drive in draft.root.findall("actuator/general[@gaintype='so3']"):
+        name = drive.attrib["name"]
+        if names == [f"{name}/{axis}" for axis in "xyz"] and len(kinds) == 1:
+            return [_Row(_OF_ACTUATORS[kinds.pop()], {"actuator": name})]
+    return []
 
 
 def _of_joint(draft: Draft, quantity: Any, kind: str) -> list[_Row]:
