@@ -36,6 +36,7 @@ from .constraint import VelocityConstraint as VelocityConstraint
 from .constraint import constrain as constrain
 from .coupled import Gear as Gear
 from .coupled import Polynomial as Polynomial
+from .coupled import PolynomialOfSums as PolynomialOfSums
 from .coupled import Proportional as Proportional
 from .coupled import Transmission as Transmission
 from .curves import Curve as Curve
@@ -55,6 +56,7 @@ from .joints import RevoluteConstraint as RevoluteConstraint
 from .joints import SphericalConstraint as SphericalConstraint
 from .joints import TranslationConstraint as TranslationConstraint
 from .joints import UniversalConstraint as UniversalConstraint
+from .lengths import LengthConstraint as LengthConstraint
 from .lock import lock as lock
 from .motion import constrained_acceleration
 from .position import preserving_constraints

@@ -192,6 +192,10 @@ def constrain(system: System, *constraints: Constraint) -> System:
 
 def _check(system: System, constraint: Constraint, where: str) -> None:
     if isinstance(constraint, FrameConstraint):
+        for name in (frame.body for frame in constraint.frames):
+            if name is not None and name not in system.body_names:
+                near = nearest(str(name), system.body_names)
+                raise ModelError(f"{where}: no body is named {name!r}{near}")
         for group in constraint.apart:
             if len({frame.body for frame in group}) < len(group):
                 raise ModelError(f"{where}: two of its frames are on one body; take another body")

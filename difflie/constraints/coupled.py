@@ -81,10 +81,55 @@ class Polynomial(CoordinateConstraint):
         return (f"coordinate of {self.driven!r}",)
 
     def residual(self, driven: Scalar, driver: Any = 0.0) -> list[Scalar]:
-        value: Any = 0.0
-        for k in reversed(range(self.coefficients.shape[0])):
-            value = value * driver + self.coefficients[k]
-        return [driven - value]
+        return [driven - evaluated(self.coefficients, driver)]
+
+
+class PolynomialOfSums(CoordinateConstraint):
+    """y = c_0 + c_1 x + c_2 x^2 + ..., where y and x are sums of coordinates of joints: 1 equation.
+
+    driven and drivers: names of joints with one degree of freedom; driven_ratios and driver_ratios
+    (n,), of each sum, in m/rad or without unit: y = sum of ratio times coordinate, x likewise.
+    coefficients (k,), in powers of m or rad. All numbers are leaves. It is the equality of two
+    fixed tendons of MuJoCo; a linear one is a `Proportional`. `problems` names ratios of another
+    shape.
+    """
+
+    driven: tuple[str, ...] = eqx.field(static=True, converter=tuple)
+    driven_ratios: jax.Array = eqx.field(converter=number(shape=None))
+    coefficients: jax.Array = eqx.field(converter=number(shape=None))
+    drivers: tuple[str, ...] = eqx.field(static=True, converter=tuple)
+    driver_ratios: jax.Array = eqx.field(converter=number(shape=None))
+
+    equations = ("polynomial of a sum",)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return (*self.driven, *self.drivers)
+
+    def problems(self) -> list[str]:
+        for names, ratios in (("driven", "driven_ratios"), ("drivers", "driver_ratios")):
+            count, shape = len(getattr(self, names)), jnp.shape(getattr(self, ratios))
+            if not count or shape != (count,):
+                return [f"{ratios} has shape {shape}; give one number for each of its {names}"]
+        if jnp.ndim(self.coefficients) != 1 or not jnp.size(self.coefficients):
+            return [f"coefficients has shape {jnp.shape(self.coefficients)}, needed is (k,)"]
+        return super().problems()
+
+    def residual(self, *coordinates: Any) -> list[Scalar]:
+        first = len(self.driven)
+        pairs = zip(self.driven_ratios, coordinates[:first], strict=True)
+        driven = sum(ratio * x for ratio, x in pairs)
+        pairs = zip(self.driver_ratios, coordinates[first:], strict=True)
+        driver = sum(ratio * x for ratio, x in pairs)
+        return [driven - evaluated(self.coefficients, driver)]
+
+
+def evaluated(coefficients: jax.Array, x: Any) -> Any:
+    """The polynomial c_0 + c_1 x + ... () at x () of its coefficients (k,)."""
+    value: Any = 0.0
+    for k in reversed(range(coefficients.shape[0])):
+        value = value * x + coefficients[k]
+    return value
 
 
 Geared = RevoluteConstraint | PrismaticConstraint | HelicalConstraint

@@ -1,5 +1,6 @@
 """MuJoCo's equality constraints against MuJoCo's own residuals, Jacobians and accelerations."""
 
+import dataclasses
 import warnings
 from functools import partial
 
@@ -197,7 +198,7 @@ CONNECT = '<connect body1="coupler" body2="rocker" anchor="0 0 0.8" {}/>'
         ),
         (
             '<tendon tendon1="t" tendon2="s"/>',
-            "equality constraints of tendons that are not fixed ones with a linear law (number 0)",
+            "equality constraints of a fixed and a spatial tendon (number 0)",
             0,
         ),
         (
@@ -217,33 +218,78 @@ def test_what_is_not_used_is_named(tmp_path, text, remark, count):
         assert isinstance(constraint, dl.constraints.SphericalConstraint)
 
 
+TENDONS = """<tendon><fixed name="one"><joint joint="wheel" coef="2"/>
+<joint joint="rack" coef="3"/><joint joint="crank" coef="-1"/></fixed>
+<fixed name="two"><joint joint="lock" coef=".5"/><joint joint="wheel" coef="1"/></fixed>
+<spatial name="cable"><site site="hook"/><geom geom="post"/><site site="grip"/></spatial>
+<spatial name="hose"><site site="handle"/><site site="grip"/><pulley divisor="2"/>
+<site site="grip"/><site site="bob"/></spatial></tendon>"""
+
+
 @pytest.mark.parametrize(
-    "law", ['tendon1="one"', 'tendon1="one" tendon2="two" polycoef="0.1 2 0 0 0"']
+    "law",
+    [
+        'tendon1="one"',
+        'tendon1="one" tendon2="two" polycoef="0.1 2 0 0 0"',
+        'tendon1="one" tendon2="two" polycoef="0.1 2 .3 .4 .5"',
+        'tendon1="cable" polycoef="0.1 0 0 0 0"',
+        'tendon1="cable" tendon2="hose" polycoef="0.1 2 .3 .4 .5"',
+    ],
 )
-def test_equalities_of_fixed_tendons(tmp_path, law):
+def test_equalities_of_tendons(tmp_path, law):
     """Residual and Jacobian are MuJoCo's, from reference angles on, also of the file written."""
-    text = equalities(f"<tendon {law}/>").replace(
-        SPATIAL,
-        """<tendon><fixed name="one"><joint joint="wheel" coef="2"/><joint joint="rack" coef="3"/>
-        <joint joint="crank" coef="-1"/></fixed><fixed name="two"><joint joint="lock" coef=".5"/>
-        <joint joint="wheel" coef="1"/></fixed></tendon>""",
-    )
+    post = '<geom name="post" type="cylinder" size=".05 .2" pos=".3 .2 1.5" contype="0"/>'
+    text = equalities(f"<tendon {law}/>").replace(SPATIAL, TENDONS)
+    text = text.replace('<site name="hook"', f'{post}<site name="hook"')
     system, model, message = read(text, tmp_path / "m.xml")
     assert "equality" not in message
     ordering, start = dl.MujocoOrdering(system, model), system.neutral()
-    _, v, *_ = random_states(system, 1, seed=5)
-    q = system.manifold.retract(start, v[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dl.save(system, tmp_path / "again.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
-    for other in (model, again):
-        other.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
-        order = dl.MujocoOrdering(system, other)
-        _, g, J = theirs(other, np.asarray(order.q(q)), np.asarray(order.v(q, v[0])))
-        np.testing.assert_allclose(dl.constraint_residual(system, q), g, atol=1e-14)
-        rates = jax.jacfwd(partial(ordering.v, q))(v[0])
-        np.testing.assert_allclose(dl.constraint_jacobian(system, q), J @ rates, atol=1e-14)
+    _, speeds, *_ = random_states(system, 2, seed=5)
+    for size, v in zip((1.0, 0.3), speeds, strict=True):
+        q = system.manifold.retract(start, size * v)
+        for other in (model, again):
+            other.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+            order = dl.MujocoOrdering(system, other)
+            _, g, J = theirs(other, np.asarray(order.q(q)), np.asarray(order.v(q, v)))
+            np.testing.assert_allclose(dl.constraint_residual(system, q), g, atol=1e-13)
+            rates = jax.jacfwd(partial(ordering.v, q))(v)
+            found = dl.constraint_jacobian(system, q)
+            np.testing.assert_allclose(found, J @ rates, atol=1e-12)
+
+
+def test_derivatives_with_cables():
+    """Accelerations of two bobs on one cable over a drum, by state and numbers: both modes."""
+    balls = [dl.Body(name=n, joint=dl.Translation(), mass=m) for n, m in (("a", 1.0), ("b", 2.0))]
+    drum = dl.Wrap(0, dl.Frame(None, (0.0, 0, 0), (np.pi / 2, 0, 0)), 0.1, cylinder=True)
+    cable = dl.SpatialTendon([("a", (0.0, 0, 0)), ("b", (0.0, 0, 0))], [drum])
+    other = dl.SpatialTendon([(None, (0.0, 0, 1)), ("a", (0.0, 0.1, 0))])
+    law = dl.constraints.LengthConstraint(cable, other, (1.9, 0.1, 0.2))
+    system = dl.constrain(dl.tree(balls), law)
+    q = jnp.array([-0.2, 0.01, -0.8, 0.3, 0.02, -0.7])
+    leaves, structure = jax.tree.flatten(system.constraints)
+    sizes = np.cumsum([6, 6, *map(jnp.size, leaves)])
+    x = jnp.concatenate([q, 0.1 * q[::-1], *map(jnp.ravel, leaves)])
+
+    @jax.jit
+    def acceleration(x):
+        q, v, *numbers = jnp.split(x, sizes[:-1])
+        shaped = [n.reshape(jnp.shape(leaf)) for n, leaf in zip(numbers, leaves, strict=True)]
+        tied = dataclasses.replace(system, constraints=jax.tree.unflatten(structure, shaped))
+        return dl.constrained_dynamics(tied, q, v, jnp.zeros(6))[0]
+
+    way, back = (jnp.asarray(np.random.default_rng(0).normal(size=n)) for n in (len(x), 6))
+    ahead = jax.jvp(acceleration, (x,), (way,))[1]
+    slope = (acceleration(x + 1e-6 * way) - acceleration(x - 1e-6 * way)) / 2e-6
+    np.testing.assert_allclose(ahead, slope, rtol=1e-6, atol=1e-6)
+    behind = jax.vjp(acceleration, x)[1](back)[0]
+    assert float(back @ ahead) == pytest.approx(float(behind @ way), rel=1e-9)
+    wrong = dl.SpatialTendon([("a", (0.0, 0, 0)), ("c", (0.0, 0, 0))])
+    with pytest.raises(dl.ModelError, match="no body is named 'c'"):
+        dl.constrain(dl.tree(balls), dl.constraints.LengthConstraint(wrong))
 
 
 def test_equalities_that_an_option_switches_off(tmp_path):

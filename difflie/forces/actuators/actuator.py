@@ -150,8 +150,8 @@ class Actuator(eqx.Module):
     def partners(self) -> tuple[str, ...]:
         """The names of other actuators whose commands its law takes as well; by default none.
 
-        So an actuator of several commands is one that has a force, and an `ExtraCommand` for each further
-        command.
+        So an actuator of several commands is one that has a force, and an `ExtraCommand` for each
+        further command.
         """
         return ()
 

@@ -12,11 +12,14 @@ from ...constraints import (
     Constraint,
     FixedConstraint,
     Frame,
+    LengthConstraint,
     Polynomial,
+    PolynomialOfSums,
     Proportional,
     SphericalConstraint,
 )
 from ...groups import quaternion
+from .tendons import lost, tendon_transmission
 
 _CONNECT, _WELD, _JOINT, _TENDON = range(4)  # kinds: MuJoCo's mjtEq
 _JOINT_WRAP = 1  # what a fixed tendon consists of: MuJoCo's mjWRAP_JOINT
@@ -32,7 +35,8 @@ def equality_constraints(
     bodies, joints: the names of its bodies but the world, and of its joints. disabled: the option
     flags that are off. A connect is a ball joint, a weld joins both frames, a joint equality holds
     between coordinates relative to the initial pose, as in a System, and so does one of fixed
-    tendons, which is linear in them.
+    tendons, whose lengths are linear in them. Those of spatial tendons are relative to the lengths
+    at the initial pose.
     """
     for e in _used(model, disabled):
         first, second, data = int(model.eq_obj1id[e]), int(model.eq_obj2id[e]), model.eq_data[e]
@@ -45,7 +49,7 @@ def equality_constraints(
             )
             continue
         if model.eq_type[e] == _TENDON:
-            yield _of_tendons(model, e, joints)
+            yield _of_tendons(model, e, bodies, joints)
             continue
         if _between_sites(model, e):
             frames = [_site_frame(model, s, bodies) for s in (first, second)]
@@ -68,7 +72,7 @@ def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, str
     for what, which in (
         ("equality constraints that are switched off", ~on),
         (
-            "equality constraints of tendons that are not fixed ones with a linear law",
+            "equality constraints of a fixed and a spatial tendon",
             on & (kinds == _TENDON) & ~_known(model),
         ),
         ("equality constraints of flexes", on & (kinds > _TENDON)),
@@ -91,29 +95,55 @@ def _used(model: Any, disabled: set[str]) -> list[int]:
 
 
 def _known(model: Any) -> np.ndarray:
-    """Which equalities are read: those of tendons where these are fixed, and the law is linear."""
+    """Which equalities are read: those of tendons where both are fixed, or both spatial."""
     kinds = np.asarray(model.eq_type)
-    linear = [k == _TENDON and _linear(model, e) for e, k in enumerate(kinds)]
-    return (kinds < _TENDON) | np.array(linear, bool)
+    alike = [
+        k == _TENDON
+        and len({_is_fixed(model, t) for t in _tendons(model, e)}) == 1
+        and not any(lost(model, t) for t in _tendons(model, e))
+        for e, k in enumerate(kinds)
+    ]
+    return (kinds < _TENDON) | np.array(alike, bool)
 
 
-def _linear(model: Any, e: int) -> bool:
-    tendons = [int(t) for t in (model.eq_obj1id[e], model.eq_obj2id[e]) if t >= 0]
-    fixed = all(model.wrap_type[model.tendon_adr[t]] == _JOINT_WRAP for t in tendons)
-    return fixed and (len(tendons) == 1 or not np.any(model.eq_data[e, 2:5]))
+def _tendons(model: Any, e: int) -> list[int]:
+    """The one or two tendons of an equality."""
+    return [int(t) for t in (model.eq_obj1id[e], model.eq_obj2id[e]) if t >= 0]
 
 
-def _of_tendons(model: Any, e: int, joints: Sequence[str]) -> Proportional:
-    """The equality of one or two fixed tendons: their lengths relative to the initial pose."""
+def _is_fixed(model: Any, tendon: int) -> bool:
+    return bool(model.wrap_type[model.tendon_adr[tendon]] == _JOINT_WRAP)
+
+
+def _of_tendons(model: Any, e: int, bodies: Sequence[str], joints: Sequence[str]) -> Constraint:
+    """The equality of one or two tendons: their lengths relative to those at the initial pose."""
+    tendons, law = _tendons(model, e), model.eq_data[e, :5].copy()
+    if not _is_fixed(model, tendons[0]):
+        first, *others = (tendon_transmission(model, t, bodies, joints) for t in tendons)
+        origins = np.zeros(2)
+        origins[: len(tendons)] = model.tendon_length0[tendons]
+        second = others[0] if others else None
+        return LengthConstraint(first, second, law if others else law[:1], origins)  # pyright: ignore
+    sums = [_ratios(model, t, joints) for t in tendons]
+    if len(sums) == 2 and np.any(law[2:]):
+        (driven, driver) = sums
+        return PolynomialOfSums(
+            tuple(driven), list(driven.values()), law, tuple(driver), list(driver.values())
+        )
+    ratios = dict(sums[0])
+    for joint, ratio in (sums[1] if len(sums) == 2 else {}).items():
+        ratios[joint] = ratios.get(joint, 0.0) - law[1] * ratio
+    return Proportional(tuple(ratios), list(ratios.values()), float(law[0]))
+
+
+def _ratios(model: Any, tendon: int, joints: Sequence[str]) -> dict[str, float]:
+    """The coefficients of a fixed tendon by joint."""
     ratios: dict[str, float] = {}
-    for tendon, factor in ((model.eq_obj1id[e], 1.0), (model.eq_obj2id[e], -model.eq_data[e, 1])):
-        if tendon < 0:
-            continue
-        first = int(model.tendon_adr[tendon])
-        for w in range(first, first + int(model.tendon_num[tendon])):
-            joint = joints[int(model.wrap_objid[w])]
-            ratios[joint] = ratios.get(joint, 0.0) + factor * float(model.wrap_prm[w])
-    return Proportional(tuple(ratios), list(ratios.values()), float(model.eq_data[e, 0]))
+    first = int(model.tendon_adr[tendon])
+    for w in range(first, first + int(model.tendon_num[tendon])):
+        joint = joints[int(model.wrap_objid[w])]
+        ratios[joint] = ratios.get(joint, 0.0) + float(model.wrap_prm[w])
+    return ratios
 
 
 def _between_sites(model: Any, e: int) -> bool:

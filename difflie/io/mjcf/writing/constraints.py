@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import Any
 from xml.etree.ElementTree import SubElement
 
+import jax.numpy as jnp
 import numpy as np
+from numpy.polynomial import Polynomial as Series
 
-from ....constraints import FixedConstraint, Polynomial, Proportional, SphericalConstraint
+from ....constraints import (
+    FixedConstraint,
+    LengthConstraint,
+    Polynomial,
+    PolynomialOfSums,
+    Proportional,
+    SphericalConstraint,
+)
 from ....forces import FixedTendon
+from ....forces.transmissions import transmitted
 from ....system import Body
+from ....system.kinematic_tree import Tree
 from .draft import Draft, numbers
-from .tendons import write_fixed
+from .tendons import write_fixed, write_spatial
 
 _COEFFICIENTS = 5  # of a joint equality
 
@@ -53,15 +64,47 @@ def _write(draft: Draft, constraint: Any) -> bool:
         law = [float(constraint.offset) / ratios[0], *(-ratios[1:] / ratios[0])]
         _write_joint(draft, names[0], law, *names[1:])
         return True
-    return False
+    if isinstance(constraint, PolynomialOfSums):
+        sums = (
+            FixedTendon(constraint.driven, constraint.driven_ratios),
+            FixedTendon(constraint.drivers, constraint.driver_ratios),
+        )
+        names = [write_fixed(draft, tendon, "coupling").attrib["name"] for tendon in sums]
+        return _write_tendons(draft, names, np.asarray(constraint.coefficients, float))
+    return isinstance(constraint, LengthConstraint) and _write_length(draft, constraint)
+
+
+def _write_length(draft: Draft, constraint: LengthConstraint) -> bool:
+    """Writes the equality of spatial tendons, relative to their lengths at zero coordinates."""
+    tendons = [t for t in (constraint.first, constraint.second) if t is not None]
+    if any(float(tendon.gear) != 1 for tendon in tendons):
+        return False
+    system = draft.system
+    still = jnp.zeros(system.nv, system.dtype)
+    motions = transmitted(Tree.of(system), tendons, system.neutral(), still)
+    starts = np.array([float(length) for length, _ in motions])
+    own, *others = starts - np.asarray(constraint.origins, float)[: len(tendons)]
+    law = Series(np.asarray(constraint.coefficients, float))
+    for apart in others:
+        law = law(Series([apart, 1.0]))
+    names = [write_spatial(draft, tendon, "coupling").attrib["name"] for tendon in tendons]
+    return _write_tendons(draft, names, (law - own).coef)
+
+
+def _write_tendons(draft: Draft, names: list[str], law: np.ndarray) -> bool:
+    """Writes the equality of one or two tendons; whether it is of an order that MJCF has."""
+    if len(law) > _COEFFICIENTS:
+        return False
+    law = np.append(law, np.zeros(_COEFFICIENTS - len(law)))
+    named = {f"tendon{k}": name for k, name in enumerate(names, start=1)}
+    SubElement(draft.section("equality"), "tendon", named, polycoef=numbers(law))
+    return True
 
 
 def _write_tendon(draft: Draft, constraint: Proportional) -> None:
     """Writes a sum of coordinates as the equality of a fixed tendon."""
     tendon = write_fixed(draft, FixedTendon(constraint.names, constraint.ratios), "coupling")
-    law = np.append(float(constraint.offset), np.zeros(_COEFFICIENTS - 1))
-    equality = draft.section("equality")
-    SubElement(equality, "tendon", tendon1=tendon.attrib["name"], polycoef=numbers(law))
+    _write_tendons(draft, [tendon.attrib["name"]], np.array([float(constraint.offset)]))
 
 
 def _write_joint(draft: Draft, driven: str, coefficients: Any, driver: str | None = None) -> None:
