@@ -161,18 +161,30 @@ class Motors(Input):
 class Thrusters(Input):
     """Forces in N along axes of bodies, which turn with them: jets, propellers.
 
-    For systems without actuators; beside these attach an actuator along each axis.
-
-    axes: a `difflie.Axis` each. lower, upper () or (nu,) in N: by default they only push.
+    axes: a `difflie.Axis` each. lower, upper () or (nu,) in N: by default they only push. On a
+    system with actuators there is no place for other forces in its command: attach an actuator
+    along each axis, such as `dl.Thruster(axis=...)`, and name these, or patterns such as "jet_*",
+    in `actuators`, in place of axes. The controls are then their commands, in their units and
+    bounds and, with those, between lower and upper; the commands of all others are 0, as with
+    `Motors`.
     """
 
     axes: tuple[Axis, ...] = eqx.field(
-        converter=lambda axes: cast(tuple[Axis, ...], tuple(as_axis(a) for a in axes))
+        converter=lambda axes: cast(tuple[Axis, ...], tuple(as_axis(a) for a in axes)), default=()
     )
     lower: Numbers = eqx.field(converter=_THRUST, default=0.0)
     upper: Numbers = eqx.field(converter=_THRUST, default=jnp.inf)
+    actuators: tuple[str, ...] = eqx.field(
+        static=True,
+        converter=lambda names: (names,) if isinstance(names, str) else tuple(names),
+        default=(),
+    )
 
     def size(self, system: System) -> int:
+        if self.actuators:
+            return len(self.commands(system))
+        if not self.axes:
+            raise ModelError("Thrusters has neither axes nor actuators; give one or more of one")
         for axis in self.axes:
             if axis.body not in system.body_names:
                 near = nearest(str(axis.body), system.body_names)
@@ -183,20 +195,46 @@ class Thrusters(Input):
         if system.actuators:
             raise ModelError(
                 f"{system.name}: it has actuators, and a command of these has no place for other "
-                "forces; attach each of the Thrusters as an actuator, dl.Thruster(axis=...), "
-                "whose commands are then controls, too"
+                "forces; attach each of the Thrusters as an actuator, dl.Thruster(axis=...), and "
+                "name these, Thrusters(actuators=...)"
             )
         return len(self.axes)
 
+    def commands(self, system: System) -> np.ndarray:
+        """(nu,) the entries of the system's command that they are, where `actuators` are named."""
+        if self.axes:
+            raise ModelError("Thrusters have axes and actuators; give one of them")
+        along = {a.label: i for i, a in enumerate(system.actuators) if a.axis is not None}
+        chosen: list[int] = []
+        for pattern in self.actuators:
+            own = [i for name, i in along.items() if _fits(name, pattern)]
+            if not own:
+                raise ModelError(
+                    f"{system.name}: no actuator along an axis fits {format_value(pattern)}"
+                    f"{nearest(pattern, list(along))}; attach one, dl.Thruster(axis=...)"
+                )
+            chosen += [i for i in own if i not in chosen]
+        return np.array(chosen)
+
     def bounds(self, system: System) -> Bounds:
-        return _for_each(self, self.size(system))
+        lower, upper = _for_each(self, self.size(system))
+        if not self.actuators:
+            return lower, upper
+        own = self.commands(system)
+        least, most = Commands().bounds(system)
+        return jnp.maximum(lower, least[own]), jnp.minimum(upper, most[own])
 
     def labels(self, system: System) -> Labels:
+        if self.actuators:
+            every = Commands().labels(system)
+            return tuple(every[i] for i in self.commands(system))
         return tuple((f"{axis.body} thruster {i}", "N") for i, axis in enumerate(self.axes))
 
     def command(
         self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array | float
     ) -> jax.Array:
+        if self.actuators:
+            return jnp.zeros(system.nu, u.dtype).at[self.commands(system)].set(u)
         forces = [
             FollowerForce(axis.path, u[i] * axis.unit.astype(u.dtype))
             for i, axis in enumerate(self.axes)

@@ -152,7 +152,7 @@ KEYS = {
     "ReachState": f"{STATE} at",
     "MinDistance": "first second least at",
     "Motors": "joints",
-    "Thrusters": "axes lower upper",
+    "Thrusters": "axes lower upper actuators",
 }
 
 

@@ -132,6 +132,29 @@ def test_motors_choose_among_actuators():
     assert plan.u.shape == (4, 1)
 
 
+def test_thrusters_choose_among_actuators():
+    """Those along axes by their names, within both bounds, beside motors; zero for the others."""
+    hull = satellite()
+    jets = [
+        dl.Thruster(axis=dl.Axis("hull", (0, 0, 0), axis), max_thrust=most, name=f"jet{k}")
+        for k, (axis, most) in enumerate((((1.0, 0, 0), 5.0), ((0, 1.0, 0), 2.0)))
+    ]
+    driven = dl.attach(hull, jets[0], dl.Drive("hull[2]"), jets[1])
+    both = dc.Concatenated([dc.Thrusters(actuators="jet*", upper=3.0), dc.Motors("hull[2]")])
+    assert [name for name, _ in both.labels(driven)] == ["jet0", "jet1", "hull[2]"]
+    np.testing.assert_array_equal(both.bounds(driven)[0], [0.0, 0.0, -np.inf])
+    np.testing.assert_array_equal(both.bounds(driven)[1], [3.0, 2.0, np.inf])
+    at = driven.neutral(), jnp.zeros(6)
+    command = both.command(driven, *at, jnp.array([1.0, 2.0, 3.0]), 0.0)
+    np.testing.assert_array_equal(command, [1.0, 3.0, 2.0])
+    with pytest.raises(dl.ModelError, match="no actuator along an axis fits 'jut0'; did you mean"):
+        dc.Thrusters(actuators="jut0").size(driven)
+    with pytest.raises(dl.ModelError, match="neither axes nor actuators"):
+        dc.Thrusters().size(hull)
+    problem = dc.Problem(*(driven, *at), dt=0.05, steps=4, inputs=both, running=[dc.Effort(1.0)])
+    assert dc.solve(problem, dc.FDDP()).u.shape == (4, 3)
+
+
 def test_limits_are_those_of_the_file():
     arm = dl.load("difflie/data/arm7.urdf")
     limits = dc.Limits.of(arm)
