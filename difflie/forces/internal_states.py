@@ -203,7 +203,8 @@ def implicit_states(
         return z - base - h * rates(z)
 
     def correction(z: jax.Array, b: jax.Array) -> jax.Array:
-        return -implicit_change(system, rates, z, h, residual(z) - b)
+        now, change = _linearized(system, rates, z, h)
+        return -change(z - base - h * now - b)
 
     return root(residual, base, Corrections(correction, exact=True))
 
@@ -219,14 +220,25 @@ def implicit_change(
 
     rates as in `implicit_states`.
     """
+    return _linearized(system, rates, z, h)[1](b)
+
+
+def _linearized(
+    system: System, rates: Rates, z: Float[Array, " nz"], h: Float[Array, ""]
+) -> tuple[Float[Array, " nz"], Rates]:
+    """The rates (nz,) at z (nz,), and the change dz (nz,) of `implicit_change` for b (nz,)."""
     index, real = _blocks(system)
-    along = (jnp.asarray(d, z.dtype) for d in _directions(index, real))
-    columns = [jax.jvp(rates, (z,), (direction,))[1] for direction in along]
-    blocks = jnp.stack([column[index] for column in columns], axis=-1)
+    along = [jnp.asarray(d, z.dtype) for d in _directions(index, real)]
+    pairs = [jax.jvp(rates, (z,), (direction,)) for direction in along]
+    blocks = jnp.stack([column[index] for _, column in pairs], axis=-1)
     kept = real[:, :, None] & real[:, None, :]
     matrices = jnp.eye(index.shape[1], dtype=z.dtype) - h * jnp.where(kept, blocks, 0)
-    solved = jax.vmap(_solve)(matrices, jnp.where(real, b[index], 0))
-    return jnp.zeros_like(z).at[index[real]].set(solved[real])
+
+    def change(b: jax.Array) -> jax.Array:
+        solved = jax.vmap(_solve)(matrices, jnp.where(real, b[index], 0))
+        return jnp.zeros_like(z).at[index[real]].set(solved[real])
+
+    return pairs[0][0], change
 
 
 def _blocks(system: System) -> tuple[np.ndarray, np.ndarray]:

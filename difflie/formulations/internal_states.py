@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..forces.internal_states import implicit_states, rates_at
 from ..integrators.method import Scalar, chosen
@@ -92,8 +92,9 @@ class BesideTheMotion(Formulation):
     ) -> tuple[jax.Array, jax.Array]:
         """The states after half a step at a motion that stays, and whether they were found ()."""
         q, v = self.motion.read(inner)
-        rates = rates_at(self.tree, inputs.command(self.tree.system, t, q, v), q, v)
-        middle, found = implicit_states(self.tree.system, rates, z, h / 4)
+        middle, found = _midway(
+            self.tree, inputs.command(self.tree.system, t, q, v), q, v, z, h / 4
+        )
         return 2 * middle - z, found
 
     def _coupled(self, t: jax.Array, state: WithStates, h: jax.Array, inputs: Inputs) -> Any:
@@ -120,3 +121,16 @@ class BesideTheMotion(Formulation):
 
     def record(self, state: WithStates) -> Any:
         return self.motion.record(state.inner)
+
+
+@jax.jit  # traced once for both halves of a step
+def _midway(
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    z: Float[Array, " nz"],
+    h: Float[Array, ""],
+) -> tuple[Float[Array, " nz"], Bool[Array, ""]]:
+    """The states with which their rates take z (nz,) there in a time h () s; and whether found."""
+    return implicit_states(tree.system, rates_at(tree, command, q, v), z, h)

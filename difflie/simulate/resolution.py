@@ -115,20 +115,23 @@ def resolution(
     still, limits = jnp.zeros(tree.topology.nv, q.dtype), method.stability
     assert limits is not None
 
-    def moved(xi: jax.Array, v: jax.Array) -> jax.Array:
-        return force(tree, tree.topology.manifold.retract(q, xi), v)
+    def moved(xi: jax.Array, v: jax.Array, z: jax.Array) -> jax.Array:
+        there = tree_with_states(tree, z)
+        return force(there, there.topology.manifold.retract(q, xi), v)
 
     def matrices(tree: Tree, q: jax.Array) -> tuple[jax.Array, ...]:
-        return *jax.lax.stop_gradient(jax.jacfwd(moved, (0, 1))(still, still)), _mobility(tree, q)
+        at = still, still, states_of(tree.system)
+        slopes = jax.jacfwd(moved, (0, 1, 2) if tree.system.nz else (0, 1))(*at)
+        return *jax.lax.stop_gradient(slopes), _mobility(tree, q)
 
-    by_q, by_v, inverse = in_one(tree.topology, matrices)(tree, q)
+    by_q, by_v, *by_z, inverse = in_one(tree.topology, matrices)(tree, q)
     rate, fast = jnp.zeros_like(dt), jnp.zeros((), int)
     if tree.system.nz:
         command = jnp.zeros(tree.system.nu, q.dtype) if u is None else u
-        own, following = _slopes_of_states(tree, q, v, command, still, force)
-        by_q = by_q + following
+        follows = jax.jacfwd(lambda v: state_rates(tree, command, q, v))(still)
+        by_q = by_q + product(by_z[0], jax.lax.stop_gradient(follows))
         if isinstance(method, FieldMethod) and not method.partitioned:
-            rate, fast = _fastest(own)
+            rate, fast = _fastest(_slopes_of_states(tree, q, v, command))
     damping, damped = _largest(-product(inverse, by_v))
     square, stiff = _largest(-product(inverse, by_q))
     return Resolution(
@@ -155,23 +158,12 @@ def worse(of: Resolution) -> Resolution:
 
 
 def _slopes_of_states(
-    tree: Tree,
-    q: jax.Array,
-    v: jax.Array,
-    u: jax.Array,
-    still: jax.Array,
-    force: Callable[[Tree, jax.Array, jax.Array], jax.Array],
-) -> tuple[Float[Array, "nz nz"], Float[Array, "nv nv"]]:
-    """df/dz (nz, nz) of the internal states' f = dz/dt, and (dF/dz) (df/dv) (nv, nv) at rest."""
+    tree: Tree, q: jax.Array, v: jax.Array, u: jax.Array
+) -> Float[Array, "nz nz"]:
+    """df/dz (nz, nz) of the rates f = dz/dt of internal states."""
     z = states_of(tree.system)
-
-    def pushed(z: jax.Array) -> jax.Array:
-        return force(tree_with_states(tree, z), q, still)
-
-    by_z = jax.jacfwd(pushed)(z)
-    by_v = jax.jacfwd(lambda v: state_rates(tree, u, q, v))(still)
-    own = jax.jacfwd(lambda z: state_rates(tree_with_states(tree, z), u, q, v))(z)
-    return jax.lax.stop_gradient((own, product(by_z, by_v)))
+    slopes = jax.jacfwd(lambda z: state_rates(tree_with_states(tree, z), u, q, v))(z)
+    return jax.lax.stop_gradient(slopes)
 
 
 def _mobility(tree: Tree, q: jax.Array) -> jax.Array:

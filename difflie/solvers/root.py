@@ -59,8 +59,7 @@ def root(residual: Function, guess: jax.Array, search: Search) -> tuple[jax.Arra
     guess = jax.lax.stop_gradient(guess)
     explicit, closed_over = without_closure(residual, guess)
     pairs = [without_closure(f, *like) for f, like in search.functions(guess)]
-    functions = [f for f, _ in pairs]
-    held = jax.lax.stop_gradient([constants for _, constants in pairs])
+    functions, held = [f for f, _ in pairs], [constants for _, constants in pairs]
 
     def bound(held: list) -> list[Callable[..., Any]]:
         return [lambda *args, f=f, c=c: f(c, *args) for f, c in zip(functions, held, strict=True)]
@@ -74,6 +73,7 @@ def root(residual: Function, guess: jax.Array, search: Search) -> tuple[jax.Arra
     def derivative(primals: tuple, tangents: tuple) -> tuple:
         closed_over, held, _ = primals
         x, converged, memory = solved(*primals)
+        held = jax.lax.stop_gradient(held)
         moving = [i for i, d in enumerate(tangents[0]) if not isinstance(d, SymbolicZero)]
 
         def moved(*values: jax.Array) -> jax.Array:

@@ -9,6 +9,7 @@ from jax import lax
 from difflie.native import scan
 from difflie.native.loop_body import Traced, Transposed, differentiable
 from difflie.native.program import Program
+from difflie.native.rules.writing import Operation
 
 X = jnp.array([0.3, -1.2, 2.0])
 LENGTH = 4
@@ -71,6 +72,22 @@ KINKS = {
     "negative power": lambda x: jnp.where(x == 0, x, (x + (x == 0)) ** -2) * x,
     "angle": lambda x: jnp.arctan2(x, x + 1.0) * x,
 }
+
+
+def test_a_function_is_differentiated_once_for_all_its_calls(monkeypatch):
+    """What jax has the derivative of is traced once where a compiled function is called twice."""
+    twice = jax.jit(lambda x: doubled_slope(x) * x)
+    traced, made = Operation._traced, []
+
+    def counted(self, varied):
+        made.append(self.equation.primitive.name)
+        return traced(self, varied)
+
+    monkeypatch.setattr(Operation, "_traced", counted)
+    run = loss(scan, lambda x: twice(twice(x)) + lax.stop_gradient(x))
+    plain = loss(lax.scan, lambda x: twice(twice(x)) + lax.stop_gradient(x))
+    np.testing.assert_allclose(jax.grad(run)(X), jax.grad(plain)(X), rtol=1e-12)
+    assert made.count("custom_jvp_call") == 1 and "stop_gradient" not in made
 
 
 def loss(scan, f, dtype=np.float64):

@@ -77,6 +77,8 @@ class Instructions:
         self.places: dict[int, int] = {}
         self.loops: dict[int, While] = {}
         self.regions: dict[int, Any] = {}
+        # The operations of regions, by the equation of jax that they are written for.
+        self.operations_of: dict[int, Any] = {}
         self.solves: dict[int, Transpose] = {}
         self.sizes: dict[int, tuple[int, int, int]] = {}
         self.arguments: list[int] = []

@@ -235,7 +235,8 @@ class _Sweep:
         avals = [v.aval for v in equation.invars]
         xs = like([x for x, _ in shown], avals)
         kept = iter(like([x if dx is None else dx for x, dx in shown], avals))
-        flags = [dx is not None for _, dx in shown]
+        stops = equation.primitive.name == "stop_gradient"
+        flags = [dx is not None and not stops for _, dx in shown]
         varied = tuple(bool(f.any()) for f in like(flags, avals))
         which = operation.has_tangent
         if not any(varied) or not self._moving[k]:

@@ -130,7 +130,7 @@ def write_closed(program: Program, closed: Any, operands: Sequence[Array]) -> li
         if equation.params:
             check(name, equation.params)
         if program.differentiable and _is_region(program, equation):
-            operation = Operation(jaxpr, equation)
+            operation = _operation(program, jaxpr, equation)
             results = written_or_region(program, operation, list(map(read, equation.invars)))
         elif name in SCALAR_RULES:
             (v,) = outvars
@@ -220,6 +220,11 @@ class Operation:
         everything = [True] * len(closed.jaxpr.outvars)
         jaxpr, _ = without_dead_code(closed.jaxpr, everything, keep_inputs=True)
         return ClosedJaxpr(jaxpr, closed.consts)
+
+
+def _operation(program: Program, jaxpr: Any, equation: Any) -> Operation:
+    """The operation of an equation; one for all calls of a function, which are traced once."""
+    return program.operations_of.setdefault(id(equation), Operation(jaxpr, equation))
 
 
 def written_or_region(
