@@ -61,7 +61,9 @@ class ContactForce(Quantity):
     """The force (3,) in N of all compliant contacts on a body, with friction, in the world.
 
     By the smooth law, at a state. Of motions by `ConvexContact`, whose friction sticks, take the
-    forces of `Trajectory.contacts`. body: its name. Raises `ModelError` for an unknown body, with the nearest name.
+    forces of `Trajectory.contacts`.
+
+    body: its name. Raises `ModelError` for an unknown body, with the nearest name.
     """
 
     body: str = eqx.field(static=True)
