@@ -252,3 +252,35 @@ def test_activations(path):
     for _ in range(1000):
         mujoco.mj_step(model, data)
     np.testing.assert_allclose(run.z[-1], data.act[acts], rtol=1e-8, atol=1e-8)
+
+
+# Those whose way is not decided by how an impact goes; of others docs/contacts.md says how far off.
+STANDING = "suite/cheetah.xml", "suite/ball_in_cup.xml"
+
+
+@pytest.mark.parametrize("path", [p for p in files() if p.id.endswith(STANDING)])
+def test_bodies_with_contacts_are_where_those_of_mujoco_are(path):
+    """Within 2 cm after 2 s of a fall without actuators, with limits and contacts of the file."""
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        system = dl.load(path, contacts=True, limits=True)
+    data = mujoco.MjData(model)
+    q = dl.MujocoOrdering(system, model).from_q(data.qpos)
+    while data.time < 2 - 1e-9:
+        mujoco.mj_step(model, data)
+    mujoco.mj_kinematics(model, data)
+    run = dl.simulate(
+        *(system, q, np.zeros(system.nv)),
+        dt=1e-3,
+        steps=2000,
+        save_every=2000,
+        method=dl.GeneralizedAlpha(),
+    )
+    assert run.result.ok
+    poses, names = np.asarray(dl.body_poses(system, run.q[-1])), body_names(model)
+    for pose, name in zip(poses, system.body_names, strict=True):
+        if name in names:
+            place = data.xpos[1 + names.index(name)]
+            np.testing.assert_allclose(pose[:3, 3], place, atol=0.02, err_msg=name)
