@@ -7,8 +7,8 @@ Medians over fresh processes of CPU seconds of the first call of `simulate`, 500
 0.1 ms, with the caches of difflie and jax empty and filled; loading is apart. Then, in one process
 and one after the other, the best time of a step from the state reached, and that of MuJoCo's
 `mj_step` with the step of the model. quadruped: of configs/quadruped.xml, standing on a plane;
-humanoid: of the package mujoco-mjx, which falls, with its contacts with itself; boxes: twenty that
-fall on a plane and on each other, 210 pairs.
+humanoid: of the package mujoco-mjx, which falls, with its feet on a plane; boxes: twenty that fall
+on a plane and on each other, 210 pairs.
 
 Result, one process each on 2 busy cores of an EPYC: first calls of 6.1 CPU s for the quadruped and
 13 for the humanoid, with caches filled 2.1 and 0.4. Tracing and the writing of instructions take

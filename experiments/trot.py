@@ -7,8 +7,8 @@ plane of the file, or hills of sines.
     python experiments/trot.py --ground hills --out trot --json trot.json
 
 Result, steps of 0.1 ms: it trots for 10 s on both, 3.0 m on the plane and 2.9 m on the hills, and
-tilts by 8 and 16 degrees at most. CPU seconds of the first call with empty caches: 4 and 40, of
-these 1 and 15 for the steps.
+tilts by 8 and 16 degrees at most. The first calls take about 4 and 40 CPU s, in which the hills'
+steps are 15 s.
 """
 
 from __future__ import annotations
