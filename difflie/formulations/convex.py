@@ -23,6 +23,7 @@ from ..forces.actuators.acting import joint_force_of, torques
 from ..forces.contact_report import touching_couplings
 from ..forces.contact_rows import contact_rows
 from ..forces.contacts import Contact
+from ..forces.effort_limits import limited
 from ..forces.joint_forces import JointStop, Stribeck
 from ..forces.shape_contact import ShapeContact
 from ..integrators.convex import ConvexMechanics, Free, Impulses, Lines, Points
@@ -140,7 +141,8 @@ class Machine(ConvexMechanics):
         command = inputs.command(system, self.t, q, v)
 
         def acting(q: jax.Array, v: jax.Array) -> jax.Array:
-            return torques(tree, command, q, v, inputs.memories)
+            each = torques(tree, command, q, v, inputs.memories)
+            return limited(system, joint_force_of(system, each))
 
         # Each depends on its own coordinate and rate only.
         along = jnp.zeros_like(q).at[t.dof_coordinate[t.dof_coordinate >= 0]].set(1)
@@ -149,8 +151,7 @@ class Machine(ConvexMechanics):
             jax.jvp(acting, (q, v), way)[1]
             for way in ((along, still), (jnp.zeros_like(q), jnp.ones_like(v)))
         )
-        stiffness, damping = (-joint_force_of(system, d) for d in (by_q, by_v))
-        return jnp.maximum(stiffness, 0), jnp.maximum(damping, 0)
+        return jnp.maximum(-by_q, 0), jnp.maximum(-by_v, 0)
 
     def meetings(self, q: Float[Array, " nq"]) -> tuple[Points, Lines]:
         points, stops = _hard(self.tree, q)
