@@ -33,7 +33,7 @@ class Clearance(Quantity):
     first: str = eqx.field(static=True, default="*")
     second: str = eqx.field(static=True, default="*")
     smoothing: jax.Array | None = eqx.field(
-        converter=number(unit="m", positive=True), default=None, kw_only=True
+        converter=number(unit="m", positive=True, optional=True), default=None, kw_only=True
     )
 
     @property

@@ -117,7 +117,9 @@ def test_how_what_is_found_follows_what_is_given(kind, recording):
     implicit = -jax.jacfwd(FREE.values)(x) @ jnp.linalg.solve(by_x, by_s)
     near, far = (values(h)[0] - values(-h)[0] for h in (0.02, 0.04))
     again = (8 * near - far) / (12 * 0.02)
-    np.testing.assert_allclose(implicit, again, rtol=1e-6)
+    # A minimum is found to so many digits of the largest values; which ones depends on the machine.
+    largest = float(np.abs(implicit).max())
+    np.testing.assert_allclose(implicit, again, rtol=1e-6, atol=1e-7 * largest)
 
 
 def test_measured_times_of_any_spacing(recording):

@@ -268,7 +268,6 @@ def world(inside, before=""):
     [
         (world(BODY.format("")), "contacts of geoms (number 0 of 'b'); load("),
         (world(BODY.format('type="ball" range="0 1"')), "limits of ball joints ('j')"),
-        (world(BODY.format('type="free" damping="0 1"')), "damping of ball and free joints ('j')"),
         (
             world(BODY.format("") + '<camera/><camera name="c"/>'),
             "cameras (number 0 of the world, 'c')",
