@@ -79,15 +79,16 @@ def output_rates(
 ) -> list[Float[Array, " k"]]:
     """dz/dt (k,) of each actuator with internal states, at those that it holds.
 
-    x, rate: the `lengths` of all actuators, and their rates.
+    x, rate: the `lengths` of all actuators, and their rates; without such an actuator they may be
+    empty.
     """
+    actuators = system.actuators
+    held = {i: a for i, a in enumerate(actuators) if a.states and isinstance(a, Stateful)}
+    if not held:
+        return []
     taken = _taken(system, command, x, rate)
-    held = [
-        (a, (*given, a.z))
-        for a, given in zip(system.actuators, taken, strict=True)
-        if a.states and isinstance(a, Stateful)
-    ]
-    return [rates for _, rates in outputs([a for a, _ in held], [given for _, given in held])]
+    given = [(*taken[i], a.z) for i, a in held.items()]
+    return [rates for _, rates in outputs(list(held.values()), given)]
 
 
 def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nv"]:
