@@ -15,7 +15,7 @@ from ..groups.components import Vector, across
 from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
 from .contacts import Contact
-from .points import point_frames
+from .points import carriers, point_frames
 from .shape_contact import OF_PAIRS, ShapeContact
 
 
@@ -53,8 +53,7 @@ def contact_rows(
     """The contact points at the configuration q (nq,)."""
     (frames,) = point_frames(tree, [contact.path], q)
     t, s = tree.topology, screws(tree, q)
-    number: dict[str | None, int] = {name: b for b, name in enumerate((*t.bodies, None))}
-    dofs = np.append(t.body_dof, t.n_dofs)[[number[body] for body in contact.path.bodies]]
+    _, dofs = carriers(tree, [contact.path])
     moves = np.concatenate((t.ancestor_mask, np.zeros((1, t.n_dofs), bool)))[dofs].astype(int)
     found = list(
         _shapes(contact, frames) if isinstance(contact, ShapeContact) else _bodies(contact, frames)

@@ -34,7 +34,7 @@ def _coupling_force(
     tree: Tree, couplings: Sequence[Coupling], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     paths = [coupling.path for coupling in couplings]
-    body, dof = _carried(tree, paths)
+    body, dof = carriers(tree, paths)
     poses = tree.poses(q)
     world = world_frame(q.dtype), tree.zero_twist
     dofs = _entries((chained(tree, poses), dof_twists(tree, q, v)), world, dof)
@@ -53,7 +53,7 @@ def world_wrenches(
     acting = [c for c in couplings if isinstance(c, Coupling)]
     if not acting:
         return np.zeros(0, int), Force.from_array(jnp.zeros((0, 6), q.dtype))
-    body, dof = _carried(tree, [coupling.path for coupling in acting])
+    body, dof = carriers(tree, [coupling.path for coupling in acting])
     world = world_frame(q.dtype), tree.zero_twist
     dofs, twists = _entries((dof_poses(tree, q), dof_twists(tree, q, v)), world, dof)
     wrenches = _wrenches(acting, _offsets(tree, body), dofs, twists)
@@ -95,7 +95,7 @@ def point_motions(
 
     As `Coupling.wrenches` gets them.
     """
-    body, dof = _carried(tree, paths)
+    body, dof = carriers(tree, paths)
     world = world_frame(q.dtype), tree.zero_twist
     dofs = _entries((chained(tree, tree.poses(q)), dof_twists(tree, q, v)), world, dof)
     return _divided(_moving(_offsets(tree, body) @ _points(paths), *dofs), paths)
@@ -106,7 +106,7 @@ def point_frames(tree: Tree, paths: Sequence[Path], q: Float[Array, " nq"]) -> l
 
     Each has the orientation of its body.
     """
-    body, dof = _carried(tree, paths)
+    body, dof = carriers(tree, paths)
     dofs = _entries(chained(tree, tree.poses(q)), world_frame(q.dtype), dof)
     return _divided(dofs @ _offsets(tree, body) @ _points(paths), paths)
 
@@ -123,13 +123,13 @@ def rates_along(
 
     directions (n, 3): of length one, each in the frame of its body.
     """
-    body, dof = _carried(tree, paths)
+    body, dof = carriers(tree, paths)
     twists = _entries(dof_twists(tree, q, v), tree.zero_twist, dof)
     seen = (_offsets(tree, body) @ _points(paths)).inverse_motion(twists)
     return jnp.sum(directions * seen.linear.to_array(), axis=1)
 
 
-def _carried(tree: Tree, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
+def carriers(tree: Tree, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
     """The body of every point (n,), nb for the world, and its dof, n_dofs for it."""
     t = tree.topology
     number: dict[str | None, int] = {name: b for b, name in enumerate((*t.bodies, None))}

@@ -15,10 +15,9 @@ from jaxtyping import Array, Bool, Float
 
 from ..collision.distances.witness import FAR
 from ..constraints.equations import equations, holonomic, labels
-from ..constraints.position import consistent_position
 from ..constraints.unilateral import HardContact, Unilateral, bilateral, unilateral
 from ..dynamics.crba import crba
-from ..dynamics.free_flight import bases, carried, coast, pushed
+from ..dynamics.free_flight import bases, pushed
 from ..forces.actuators.acting import joint_force_of, torques
 from ..forces.contact_report import touching_couplings
 from ..forces.contact_rows import contact_rows
@@ -33,6 +32,7 @@ from ..system.frozen import unfreeze
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .formulation import Formulation, Inputs
+from .nonsmooth import coasted, on_constraints
 
 # What the convex problem solves for, in place of forces.
 _SOLVED = Contact, ShapeContact, JointStop, Stribeck
@@ -176,17 +176,8 @@ class Machine(ConvexMechanics):
 
     def moved(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""] | bool]:
-        tree, h = self.tree, jnp.asarray(h, v.dtype)
-        turning = bool(bases(tree.topology))
-        end, rates = (
-            coast(tree, q, v, h) if turning else (tree.topology.manifold.retract(q, v * h), v)
-        )
-        kept = bilateral(tree)
-        if not kept.constraints:
-            return end, rates, True
-        at, reached = consistent_position(kept, end)
-        return at, carried(tree, end, rates, at) if turning else rates, reached
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
+        return on_constraints(self.tree, *coasted(self.tree, q, v, jnp.asarray(h, v.dtype)))
 
 
 def _without(tree: Tree, *numbers: str) -> Tree:

@@ -292,9 +292,9 @@ class Formulation(eqx.Module):
         return None
 
     @property
-    def explicit(self) -> Tree:
-        """The system with those of its forces that limit the step of the method."""
-        return self.tree
+    def explicit(self) -> Tree | None:
+        """The system with those of its forces alone that limit the step; None where all do."""
+        return None
 
     @property
     def carries_states(self) -> bool:

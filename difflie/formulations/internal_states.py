@@ -53,7 +53,7 @@ class BesideTheMotion(Formulation):
         return self.motion.reads_once
 
     @property
-    def explicit(self) -> Tree:
+    def explicit(self) -> Tree | None:
         return self.motion.explicit
 
     def in_closed_form(self) -> Formulation:

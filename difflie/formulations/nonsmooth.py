@@ -62,10 +62,7 @@ class Machine(NonsmoothMechanics):
     def coast(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        h = jnp.asarray(h, v.dtype)
-        if bases(self.tree.topology):
-            return coast(self.tree, q, v, h)
-        return self.tree.topology.manifold.retract(q, v * h), v
+        return coasted(self.tree, q, v, jnp.asarray(h, v.dtype))
 
     def free(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
@@ -104,8 +101,24 @@ class Machine(NonsmoothMechanics):
     def position(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
-        kept = bilateral(self.tree)
-        end, reached = consistent_position(kept, q)
-        if kept.constraints and bases(self.tree.topology):
-            v = carried(self.tree, q, v, end)
-        return end, v, reached
+        return on_constraints(self.tree, q, v)
+
+
+def coasted(
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Float[Array, ""]
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+    """q (nq,) and v (nv,) after the time h (s) without forces; free bodies as of `coast`."""
+    if bases(tree.topology):
+        return coast(tree, q, v, h)
+    return tree.topology.manifold.retract(q, v * h), v
+
+
+def on_constraints(
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
+    """q (nq,) and v (nv,) near q on the bilateral constraints; whether it converged ()."""
+    kept = bilateral(tree)
+    end, reached = consistent_position(kept, q)
+    if kept.constraints and bases(tree.topology):
+        v = carried(tree, q, v, end)
+    return end, v, reached

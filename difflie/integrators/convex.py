@@ -121,7 +121,7 @@ class ConvexMechanics(eqx.Module):
     @abc.abstractmethod
     def moved(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""] | bool]:
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
         """q (nq,) and v (nv,) after h (s) at v, and whether equations were solved there ()."""
 
 

@@ -236,7 +236,7 @@ def look_once(
 @eqx.filter_jit
 def _alone(tree: Tree, q: jax.Array, v: jax.Array, dt: jax.Array, method: Method) -> Resolution:
     explicit = formulated(tree, method, Projection()).explicit
-    return resolution(explicit, q, v, None, passive, dt, method)
+    return resolution(explicit or tree, q, v, None, passive, dt, method)
 
 
 def warn_of(made: Resolution | None, caller: str) -> None:

@@ -127,12 +127,11 @@ class TimeSteps(NamedTuple):
         start, end: q (nq,) and v (nv,). Of a machine with contacts and stops, which carry nothing
         before they are closed, at the end as well, whichever is worse.
         """
-        tree, inputs = (
-            self.formulation.explicit,
-            Inputs(None if u is None else constant(jax.lax.stop_gradient(u))),
-        )
-        force = passive
-        if self.sampled is None and not remember(tree.system) and tree is self.tree:
+        explicit, inputs = self.formulation.explicit, Inputs(None)
+        if u is not None:
+            inputs = Inputs(constant(jax.lax.stop_gradient(u)))
+        tree, force = explicit or self.tree, passive
+        if self.sampled is None and not remember(tree.system) and explicit is None:
             force = lambda tree, q, v: inputs.acting(tree, 0.0, q, v)[0]  # noqa: E731
 
         def looked(q: jax.Array, v: jax.Array) -> Resolution:

@@ -386,3 +386,12 @@ def test_what_is_refused(arm, system):
         dl.simulate(arm, Q, V, z0=[1.0])
     with pytest.raises(ValueError, match="z0"):
         dl.simulate(system, Q, V, z0=[1.0])
+
+
+def test_servos_beside_states_limit_the_step():
+    """Guards what methods that integrate states beside the motion are asked of stiff servos."""
+    rod = dl.Body(name="rod", joint=dl.Revolute(), mass=1.0, com=(0.3, 0, 0))
+    servo = dl.PositionServo("rod", kp=1e6)
+    system = dl.attach(dl.chain([rod]), Maxwell("rod", 50.0, 2.0), servo)
+    with pytest.warns(UserWarning, match="SemiImplicitEuler does not resolve its stiff"):
+        dl.simulate(system, [0.0], [0.0], dt=1e-2, steps=1, method="SemiImplicitEuler")
