@@ -330,6 +330,23 @@ def test_closed_loops_move_and_have_derivatives():
     np.testing.assert_allclose(slope, other, rtol=2e-2)
 
 
+def test_impulses_are_in_the_order_of_the_constraints():
+    """Guards hard contacts and stops that alternate, whose impulses are solved for apart."""
+    names = ("a", "b", "c")
+    lifts = [
+        dl.Body(name=n, joint=dl.Prismatic(axis=(0, 0, 1), lower=0.0), mass=m)
+        for n, m in zip(names, (1.0, 2.0, 4.0), strict=True)
+    ]
+    system = dl.constrain(
+        dl.tree(lifts),
+        HardStop("a", lower=0.0),
+        SphereOnPlane(dl.Frame("b"), dl.Frame(None, (0, 0, -0.1)), radius=0.1),
+        HardStop("c", lower=0.0),
+    )
+    run = run_of(system, np.zeros(3), np.zeros(3), 5e-3, 0.5)
+    np.testing.assert_allclose(run.states.contacts[-1, :, 0] / 5e-3, G * np.array([1, 2, 4]))
+
+
 def test_only_what_is_explicit_limits_the_step():
     """Guards warnings: of a spring between points that is too stiff, and not of contacts."""
     stiff = cube(stiffness=1e9)
