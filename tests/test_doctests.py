@@ -14,7 +14,8 @@ import difflie as dl
 EXAMPLES = (
     *"load chain tree from_dh Body Revolute Prismatic Free Spherical System Frame".split(),
     *"attach Spring Damper Rope PlaneContact Motor Drive PositionServo constrain assemble".split(),
-    *"GeneralActuator JointTransmission touching distance EffortLimit PolynomialForce".split(),
+    *"GeneralActuator ExtraCommand JointTransmission EffortLimit PolynomialForce".split(),
+    *"touching distance".split(),
     *"forward_dynamics inverse_dynamics mass_matrix bias_force gravity_force passive_force".split(),
     *"body_poses body_twists body_jacobian geometric_jacobian center_of_mass energy".split(),
     *"integrate difference simulate step Trajectory Sampled linearize".split(),

@@ -35,7 +35,7 @@ class ExtraCommand(Actuator):
     >>> servo = dl.PIDServo("cart", kp=30.0, kd=5.0, further=further)
     >>> system = dl.attach(cart, servo, dl.ExtraCommand("cart", name="cart/velocity"))
     >>> print(dl.step(system, [0.0], [0.0], dt=0.1, control=[0.0, 2.0]).v.round(2))  # towards 2
-    [0.39]
+    [0.43]
     """
 
     joint: str | None = eqx.field(static=True, default=None)
