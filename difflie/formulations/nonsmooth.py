@@ -25,10 +25,13 @@ class ContactMotion(eqx.Module):
 
     bilateral (m + 1, b): of the b bilateral constraints. contacts (m + 1, k, 3): of the k contacts
     and stops, normal and along the two directions of slip; divided by dt they are the mean force.
+    rounds (m + 1,): how many convex problems the step took; more than 1 where Coulomb's law was
+    hard to meet, see `Moreau`.
     """
 
     bilateral: jax.Array
     contacts: jax.Array
+    rounds: jax.Array
 
 
 class NonsmoothFormulation(Formulation):
@@ -41,9 +44,9 @@ class NonsmoothFormulation(Formulation):
         return Machine(self.tree, t + h / 2, inputs)
 
     def record(self, state: State) -> ContactMotion:
-        p = state.memory
+        p, rounds = state.memory
         k = 3 * len(unilateral(self.tree).constraints)
-        return ContactMotion(p[: len(p) - k], p[len(p) - k :].reshape(-1, 3))
+        return ContactMotion(p[: len(p) - k], p[len(p) - k :].reshape(-1, 3), rounds)
 
 
 class Machine(NonsmoothMechanics):
@@ -84,13 +87,15 @@ class Machine(NonsmoothMechanics):
             start += c.size
             blocks.append(jnp.zeros((3, self.tree.topology.nv), q.dtype).at[: c.size].set(block))
         A = jnp.concatenate([always, *blocks])
-        factor = jax.scipy.linalg.cho_factor(crba(self.tree, q))
+        M = crba(self.tree, q)
+        factor = jax.scipy.linalg.cho_factor(M)
 
         def numbers(name: str) -> jax.Array:
             values = [getattr(c, name) for c in kinds]
             return jnp.stack(values) if values else q[:0]
 
         return Constraints(
+            M=M,
             A=A,
             Y=jax.scipy.linalg.cho_solve(factor, A.T),
             gaps=gaps.residual(),

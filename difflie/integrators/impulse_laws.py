@@ -1,11 +1,13 @@
 """Impulses as functions of velocities: contacts with friction, limits and dry friction.
 
-Each law is the derivative of a convex cost, g = -dl/du, softened by a small R in s/kg:
+Each law is softened by a small R in 1/kg, and but for the last one the derivative of a convex cost,
+g = -dl/du:
 
     y = -(u - target) / R
     contact   g = the point of the cone |z_t| <= mu z_n that is nearest to y in the metric R
     interval  g = y within [lower, upper]
     disc      g = y, of a length of at most the radius
+    Coulomb   g_n = y_n, not negative; g_t = y_t, of a length of at most mu g_n
 
 A contact has the velocities u of the normal and of two tangents, and R = (R_n, R_t, R_t). With
 s = mu R_t / R_n it sticks for |y_t| <= mu y_n, is open for y_n <= -s |y_t|, and slides between:
@@ -13,7 +15,8 @@ s = mu R_t / R_n it sticks for |y_t| <= mu y_n, is open for y_n <= -s |y_t|, and
     g_n = (y_n + s |y_t|) / (1 + mu s),    g_t = mu g_n y_t / |y_t|
 
 Castro, Permenter and Han 2022, section V, where the cost is called SAP. The elliptic cones of
-MuJoCo are the same law.
+MuJoCo are the same law. Coulomb's law is that of a contact whose target is lower by mu |u_t + R
+g_t| (de Saxce and Feng 1998).
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..groups.components import Scalar
+
 
 class Law(eqx.Module):
     """The impulses of k contacts, stops or joints along d directions."""
@@ -35,7 +40,7 @@ class Law(eqx.Module):
 
     @abc.abstractmethod
     def slopes(self, u: Float[Array, "k d"]) -> Float[Array, "k d d"]:
-        """-dg/du (k, d, d), symmetric and positive semidefinite."""
+        """-dg/du (k, d, d); of a convex cost symmetric and positive semidefinite."""
 
 
 class Cones(Law):
@@ -94,6 +99,67 @@ class Cones(Law):
         return (y[:, 0] + s * length) / (1 + self.friction * s)
 
 
+class Coulomb(Law):
+    """Coulomb's law of k contacts along the normal and two tangents, shapes (k,).
+
+    friction: mu. softness: R in 1/kg. target (k, 3): the velocities in m/s at which nothing is
+    exchanged. active: whether the contact is closed.
+    """
+
+    friction: jax.Array
+    softness: jax.Array
+    target: jax.Array
+    active: jax.Array
+
+    def impulses(self, u: Float[Array, "k 3"]) -> Float[Array, "k 3"]:
+        normal, y, length, slides = self._pressed(u)
+        share = jnp.where(slides, self.friction * normal / length, 1)[:, None]
+        g = jnp.concatenate((normal[:, None], share * y), axis=1)
+        return jnp.where(self.active[:, None], g, 0)
+
+    def slopes(self, u: Float[Array, "k 3"]) -> Float[Array, "k 3 3"]:
+        normal, y, length, slides = self._pressed(u)
+        inverse = jnp.where(self.active, 1 / self.softness, 0)
+        presses = jnp.where(normal > 0, inverse, 0)
+        t = y / length[:, None]
+        share = jnp.where(slides, self.friction * normal / length, 1) * inverse
+        along = jnp.where(slides, share, 0)[:, None, None] * t[:, :, None] * t[:, None, :]
+        tt = share[:, None, None] * jnp.eye(2, dtype=u.dtype) - along
+        tn = jnp.where(slides, self.friction * presses, 0)[:, None] * t
+        first = jnp.pad(presses[:, None, None], ((0, 0), (0, 0), (0, 2)))
+        return jnp.concatenate((first, jnp.concatenate((tn[:, :, None], tt), axis=2)), axis=1)
+
+    def excess(self, u: Float[Array, "k 3"]) -> Float[Array, " k"]:
+        """mu |u_t + R g_t| (k,) in m/s: by how much less is asked of the normal of `cones`."""
+        y = (self.target[:, 1:] - u[:, 1:]) / self.softness[:, None]
+        square = jnp.sum((self.impulses(u)[:, 1:] - y) ** 2, axis=1)
+        slips = square > 0
+        length = jnp.where(slips, jnp.sqrt(jnp.where(slips, square, 1)), 0)
+        return self.friction * self.softness * length
+
+    def cones(self, less: Float[Array, " k"]) -> Cones:
+        """The law of a convex cost, with a target that is lower by less (k,)."""
+        target = self.target - jnp.pad(less[:, None], ((0, 0), (0, 2)))
+        return Cones(self.friction, self.softness, self.softness, target, self.active)
+
+    def softer(self, factor: Scalar) -> Coulomb:
+        """The same law with `factor` times its softness."""
+        return Coulomb(self.friction, factor * self.softness, self.target, self.active)
+
+    def about(self, g: Float[Array, "k 3"], factor: Scalar) -> Coulomb:
+        """A softer law, by the factor, which gives g where this one does."""
+        target = self.target + (factor - 1) * self.softness[:, None] * g
+        return Coulomb(self.friction, factor * self.softness, target, self.active)
+
+    def _pressed(self, u: jax.Array) -> tuple[jax.Array, ...]:
+        """g_n (k,), y_t (k, 2), its length (k,), where that matters, and where it slides (k,)."""
+        y = (self.target - u) / self.softness[:, None]
+        normal = jnp.maximum(y[:, 0], 0)
+        square = jnp.sum(y[:, 1:] ** 2, axis=1)
+        slides = square > (self.friction * normal) ** 2
+        return normal, y[:, 1:], jnp.sqrt(jnp.where(slides, square, 1)), slides
+
+
 class Intervals(Law):
     """The law of k impulses between bounds, shapes (k,).
 
@@ -114,6 +180,15 @@ class Intervals(Law):
         y = self._soft(u)
         inside = (y > self.lower) & (y < self.upper)
         return jnp.where(inside, 1 / self.softness, 0)[:, None, None]
+
+    def softer(self, factor: Scalar) -> Intervals:
+        """The same law with `factor` times its softness."""
+        return Intervals(self.lower, self.upper, factor * self.softness, self.target)
+
+    def about(self, g: Float[Array, "k 1"], factor: Scalar) -> Intervals:
+        """A softer law, by the factor, which gives g where this one does."""
+        target = self.target + (factor - 1) * self.softness * g[:, 0]
+        return Intervals(self.lower, self.upper, factor * self.softness, target)
 
     def _soft(self, u: jax.Array) -> jax.Array:
         return (self.target - u[:, 0]) / self.softness

@@ -23,7 +23,7 @@ class ConvexNewton(Search):
 
     hessian: Callable[[jax.Array], jax.Array]
     size: Callable[[jax.Array], jax.Array]
-    iterations: int = 60
+    iterations: int | jax.Array = 60
 
     def functions(self, guess: jax.Array) -> list:
         return [(self.hessian, (guess,)), (self.size, (guess,))]

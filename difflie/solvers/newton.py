@@ -35,13 +35,6 @@ class Newton(Search):
     iterates_first: ClassVar[bool] = False
     stalled: ClassVar[float] = 64.0
 
-    def bound(self, count: jax.Array) -> jax.Array | float:
-        """What part of x a step may be after so many Jacobians, each of which serves one step.
-
-        0 where steps are whole, and a Jacobian is kept while it serves.
-        """
-        return 0.0
-
     def find(self, residual: Function, guess: jax.Array) -> tuple:
         x, converged = self._search(residual, guess, 1.0)
         return x, converged, jnp.zeros(())
@@ -72,8 +65,7 @@ class Newton(Search):
                 matrix = _exact_inverse_jacobian(residual, x)
             floor = jnp.where(near, rounding**0.5, self.far * rounding)
             floor = jnp.where(iterates, self.stalled * rounding, floor)
-            bound = self.bound(count)
-            new, size, converged = contraction(residual, matrix, x, floor, unit, iterates, bound)
+            new, size, converged = contraction(residual, matrix, x, floor, unit, iterates)
             # The result of an iteration that does not contract is no starting point.
             new = jnp.where(iterates & ~converged, guess, new)
             near = size <= rounding**0.5 * jnp.maximum(unit, jnp.max(jnp.abs(new)))
@@ -97,21 +89,6 @@ class FixedPoint(Newton):
     """
 
     iterates_first: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class Piecewise(Newton):
-    """Newton's method for residuals whose derivative jumps, as where contacts stick, slide or open.
-
-    After the first few Jacobians each step takes a new one, and changes x by no more than a part of
-    its largest entry. Where redundant contacts share a load, the derivative is nearly singular and
-    whole steps go round in circles.
-    """
-
-    attempts: int = 150
-
-    def bound(self, count: jax.Array) -> jax.Array | float:
-        return jnp.where(count < 4, 0.0, 0.03)
 
 
 def _inverse_jacobian(
@@ -159,7 +136,6 @@ def contraction(
     floor: jax.Array,
     unit: float,
     patient: jax.Array,
-    bound: jax.Array | float = 0.0,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """x <- x - matrix residual(x), the size of the last update, and whether it converged ().
 
@@ -167,11 +143,9 @@ def contraction(
     `patient`: in a fixed-point iteration an error of the velocities returns through the
     accelerations. It has converged when an update is below rounding of x, or when it stops below
     `floor` of x or of `unit`. Otherwise the last update is not made, and of the one before only a
-    part if that went too far (`line.py`). With a `bound` above 0 it is one update, of no more than
-    that part of x.
+    part if that went too far (`line.py`).
     """
     rounding = float(jnp.finfo(x.dtype).eps)
-    single = jnp.asarray(bound) > 0
 
     def improve(state: tuple) -> tuple:
         line, last, before, _, _ = state
@@ -179,14 +153,12 @@ def contraction(
         change = -plain_product(matrix, residual(x))
         size = jnp.max(jnp.abs(change))
         scale = jnp.max(jnp.abs(x + change))
-        stopped = ~(size < jnp.where(patient, before, last) / 2) | single
+        stopped = ~(size < jnp.where(patient, before, last) / 2)
         near = size <= floor.astype(x.dtype) * jnp.maximum(unit, scale)
         settled = (size <= rounding * scale) | (stopped & near)
-        line, shorter, ended = line.next(x, change, stopped & ~settled & ~patient & ~single)
+        line, shorter, ended = line.next(x, change, stopped & ~settled & ~patient)
         done = settled | ((stopped | ended) & ~shorter)
-        most = bound * jnp.max(jnp.abs(x))
-        share = jnp.where(settled | (size <= most), 1, most / size)
-        end = whole(x, jnp.where(share > 0, share * change, 0))
+        end = whole(x, jnp.where(settled, change, 0))
         line = chosen_line(done, end, line)
         last, before = (jnp.where(shorter, a, b) for a, b in ((last, size), (before, last)))
         return line, last, before, done, settled

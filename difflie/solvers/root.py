@@ -54,8 +54,15 @@ def root(residual: Function, guess: jax.Array, search: Search) -> tuple[jax.Arra
     function theorem. It does not vary with the guess, nor with what the functions of the search
     close over.
     """
+    return found(residual, guess, search)[:2]
+
+
+def found(
+    residual: Function, guess: jax.Array, search: Search
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """As `root`, with the memory of the search."""
     if not guess.size:
-        return guess, jnp.asarray(True)
+        return guess, jnp.asarray(True), jnp.zeros((), guess.dtype)
     guess = jax.lax.stop_gradient(guess)
     explicit, closed_over = without_closure(residual, guess)
     pairs = [without_closure(f, *like) for f, like in search.functions(guess)]
@@ -92,8 +99,8 @@ def root(residual: Function, guess: jax.Array, search: Search) -> tuple[jax.Arra
         return (x, converged, memory), (dx, jnp.zeros_like(converged), jnp.zeros_like(memory))
 
     solved.defjvp(derivative, symbolic_zeros=True)
-    x, converged, _ = solved(closed_over, held, guess)
-    return x, converged > 0
+    x, converged, memory = solved(closed_over, held, guess)
+    return x, converged > 0, memory
 
 
 def refined(linear: Function, inverse: Function, b: jax.Array) -> jax.Array:
