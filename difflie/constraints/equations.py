@@ -165,6 +165,16 @@ def largest(values: np.ndarray, names: list[str]) -> str:
     return ", ".join(f"{names[k]} ({values[k]:.3g})" for k in worst if values[k])
 
 
+def dofs_of(system: System, c: ConstraintElement) -> np.ndarray:
+    """(k,) the dofs of the joints of a constraint, or those that move its frames last."""
+    t = system.topology
+    if isinstance(c, CoordinateConstraint):
+        return np.array([t.dof_start[t.joints.index(name)] for name in c.joints], int)
+    bodies = [_body(system, f.body) for f in getattr(c, "frames", ())]
+    dofs = np.append(t.body_dof, t.n_dofs)[bodies].astype(int)
+    return dofs[dofs < t.n_dofs]
+
+
 def _frames(system: System) -> list:
     return [f for c in system.constraints if isinstance(c, FrameConstraint) for f in c.frames]
 

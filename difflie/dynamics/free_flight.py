@@ -98,9 +98,11 @@ def free_step(
 
 @tree_algorithm
 def coast(
-    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Float[Array, ""]
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Float[Array, "..."]
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """q (nq,) and v (nv,) after the time h (s) without forces; other rates stay as they are.
+
+    h () or (nv,): where trees move for times of their own, that of the tree of each entry of v.
 
     Bases turn at the mean w of the rates at which they depart and arrive, w' = I^-1 R'^T L: then a
     rigid body keeps its energy, whose change is w . (R'^T L - R^T L), and R' = R exp(h w).
@@ -209,7 +211,8 @@ def _settled(
             if h is None:
                 arm = pose.rotation.transposed_times(balance.center - pose.translation)
             else:
-                arm = (own.first - force * h) * (1 / own.mass)
+                time = jnp.broadcast_to(h, v.shape)[at[:, 0]]
+                arm = (own.first - force * time) * (1 / own.mass)
                 place = balance.center - pose.rotation @ arm
                 q = q.at[base.joint.coordinates[:, 4:]].set(place.to_array())
             moment = moment + arm.cross(force)

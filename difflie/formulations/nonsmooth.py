@@ -7,15 +7,16 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..constraints.equations import equations, labels
+from ..constraints.equations import dofs_of, equations, labels
 from ..constraints.position import consistent_position
 from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.free_flight import bases, carried, coast, pushed
+from ..integrators.jumps import Constraints, NonsmoothMechanics
 from ..integrators.method import Scalar, State
-from ..integrators.moreau import Constraints, NonsmoothMechanics
 from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
 
@@ -61,6 +62,27 @@ class Machine(NonsmoothMechanics):
         b = len(labels(bilateral(self.tree).constraints))
         k = len(unilateral(self.tree).constraints)
         return b + 3 * k
+
+    @property
+    def trees(self) -> np.ndarray:
+        t = self.tree.topology
+        every = np.zeros(t.nv, int)
+        if not bilateral(self.tree).constraints:
+            every[t.dof_velocity] = t.dof_root
+        return np.unique(every, return_inverse=True)[1]
+
+    @property
+    def touched(self) -> np.ndarray:
+        t, trees = self.tree.topology, self.trees
+        kinds = unilateral(self.tree).constraints
+        touched = np.zeros((len(kinds), 1 + max(trees, default=0)), bool)
+        for one, c in zip(touched, kinds, strict=True):
+            dofs = dofs_of(self.tree.system, c)
+            one[trees[t.dof_velocity[dofs]]] = True
+        return touched
+
+    def gaps(self, q: Float[Array, " nq"]) -> Float[Array, " k"]:
+        return equations(unilateral(self.tree), q).residual()
 
     def coast(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
@@ -110,9 +132,9 @@ class Machine(NonsmoothMechanics):
 
 
 def coasted(
-    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Float[Array, ""]
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Float[Array, "..."]
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """q (nq,) and v (nv,) after the time h (s) without forces; free bodies as of `coast`."""
+    """q (nq,) and v (nv,) after the time h (s) without forces, as of `free_flight.coast`."""
     if bases(tree.topology):
         return coast(tree, q, v, h)
     return tree.topology.manifold.retract(q, v * h), v

@@ -11,16 +11,8 @@ their momentum (`difflie.dynamics.free_flight`).
 
 A contact closes where its gap g_m at q_m is not positive. One that pressed in the step before stays
 closed as long as what acts would close its gap again within a step, g_m + h A_n v < 0: the motion
-bends away from the tangent along which impulses let it go, by h^2. Then A_n v' + g_m / h >= 0.
-
-These are equations for v' alone, with the impulses as functions of A v' (`impulse_laws`), softer by
-1e-7 of the inverse mass that they move: redundant contacts share a load evenly. A convex problem is
-solved first, then Newton's method finds Coulomb's law (`difflie.solvers.semismooth`).
-
-With friction, or with several contacts, Newton's restitution may gain energy (Kane and Levinson
-1985). The work of the impulses, sum p . A (v + v') / 2, is therefore kept from being positive: v'
-is the point between the solution without restitution and that with it that comes as near to the
-latter as this allows.
+bends away from the tangent along which impulses let it go, by h^2. Then A_n v' + g_m / h >= 0. How
+the impulses are found, and that they gain no energy: `difflie.integrators.jumps`.
 
 An impulse belongs to a whole step. Impacts, any number of them in a step, and steady forces are
 treated alike, and no event has to be located in time. Moreau 1988; Jean 1999; the
@@ -28,85 +20,34 @@ conditions as projections after Alart and Curnier 1991.
 
 The step in which an impact falls is not differentiated. Derivatives by what changes the time of an
 impact are therefore wrong, in sign too: with e = 1 the height after a bounce rises by 1 with that
-of the start, where it falls by 1. Take compliant contacts for them. Impacts that come at once, as
-of balls that touch each other, have no unique outcome; the impulses found are one of them.
+of the start, where it falls by 1. `Moreau(located=True)` locates impacts within the step
+(`difflie.integrators.impacts`). Impacts that come at once, as of balls that touch each other, have
+no unique outcome; the impulses found are one of them.
 """
 
 from __future__ import annotations
 
-import abc
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..solvers.linear import product
-from ..solvers.root import found
-from ..solvers.semismooth import ConvexRounds
-from .impulse_laws import Coulomb, Intervals
+from .impacts import located
+from .jumps import Closing, Constraints, Memory, NonsmoothMechanics, jumped
 from .method import Method, Scalar, State, chosen
-
-
-class Constraints(eqx.Module):
-    """The constraints at one configuration; each contact has three: normal, and two of slip.
-
-    M (nv, nv): the mass matrix. A (m, nv), m = b + 3 k: b bilateral equations, then k contacts. Y
-    (nv, m): M^-1 A^T. gaps (k,), m or rad. friction, restitution (k,).
-    """
-
-    M: jax.Array
-    A: jax.Array
-    Y: jax.Array
-    gaps: jax.Array
-    friction: jax.Array
-    restitution: jax.Array
-
-
-class NonsmoothMechanics(eqx.Module):
-    """A mechanical system in a step of `Moreau`; q (nq,), v (nv,), points y = (q, v)."""
-
-    @property
-    @abc.abstractmethod
-    def size(self) -> int:
-        """The number m = b + 3 k of constraints."""
-
-    @abc.abstractmethod
-    def coast(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        """q (nq,) and v (nv,) after the time h without forces."""
-
-    @abc.abstractmethod
-    def free(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
-    ) -> Float[Array, " nv"]:
-        """v (nv,) after the time h at q (nq,), without constraints."""
-
-    @abc.abstractmethod
-    def constraints(self, q: Float[Array, " nq"]) -> Constraints:
-        """The constraints at q (nq,)."""
-
-    @abc.abstractmethod
-    def position(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
-        """q (nq,) and v (nv,) near q on the bilateral constraints; whether it converged ()."""
-
-
-class Memory(NamedTuple):
-    """The impulses p (m,) of the step before, and the number () of rounds that they took."""
-
-    impulses: Any
-    rounds: Any
 
 
 class Moreau(Method):
     """Order 1, for contacts and stops: a contact may overlap by the path of one step.
 
-    The memory is the impulses p (m,) of the step before. Moreau 1988.
+    The memory is the impulses p (m,) of the step before. located: whether the first impact of each
+    tree is located within the step, so that derivatives by what changes its time are right; with
+    three more evaluations of the dynamics. Moreau 1988.
     """
+
+    located: bool = False
 
     equations: ClassVar[type] = NonsmoothMechanics
     implicit: ClassVar[bool] = True
@@ -120,182 +61,41 @@ class Moreau(Method):
     def step(
         self, problem: NonsmoothMechanics, t: Scalar, state: State, h: Scalar
     ) -> tuple[State, Bool[Array, ""]]:
-        q, v = state.y
-        middle, before = problem.coast(q, v, h / 2)
-        contacts = problem.constraints(middle)
-        free = problem.free(middle, before, h)
-        after, memory, solved = jumped(contacts, before, free, state.memory.impulses, h)
-        *y, reached = problem.position(*problem.coast(middle, after, h / 2))
-        solved = solved & reached
+        (q, v), last = state.y, state.memory.impulses
+        if self.located:
+            y, memory, found = located(problem, q, v, last, h)
+        else:
+            y, memory, found = _step(problem, q, v, last, h)
+        *y, reached = problem.position(*y)
+        found = found & reached
         nothing = jax.tree.map(jnp.zeros_like, memory)
-        return State(*chosen(solved, (tuple(y), memory), (state.y, nothing))), solved
+        return State(*chosen(found, (tuple(y), memory), (state.y, nothing))), found
 
 
-def jumped(
+def _step(
+    problem: NonsmoothMechanics, q: jax.Array, v: jax.Array, last: jax.Array, h: Scalar
+) -> tuple[tuple, Memory, Bool[Array, ""]]:
+    """q and v at the end of the step, its impulses, and whether they were found ()."""
+    middle, before = problem.coast(q, v, h / 2)
+    contacts = problem.constraints(middle)
+    free = problem.free(middle, before, h)
+    pressed = problem.pressures(last) > 0
+    closing = _closing(contacts, before, free, pressed, h)
+    after, memory, found = jumped(contacts, closing, before, free)
+    return problem.coast(middle, after, h / 2), memory, found
+
+
+def _closing(
     contacts: Constraints,
     before: Float[Array, " nv"],
     free: Float[Array, " nv"],
-    last: Float[Array, " m"],
+    pressed: Bool[Array, " k"],
     h: Scalar,
-) -> tuple[Float[Array, " nv"], Memory, Bool[Array, ""]]:
-    """The velocity v' (nv,) after the step, its impulses, and whether they were found ().
-
-    before, free (nv,): the velocities before the step, and after it without impulses. last (m,):
-    the impulses of the step before; h (s).
-    """
-    if not contacts.A.size:
-        return free, Memory(last, jnp.zeros((), free.dtype)), jnp.asarray(True)
-    coming = product(contacts.A, before)
-    opening = product(contacts.A, free)
-    k = len(contacts.gaps)
-    b = len(last) - 3 * k
-    normals = b + 3 * jnp.arange(k)
-    opens = contacts.gaps + h * opening[normals] > 0
-    closed = (contacts.gaps <= 0) | ((last[normals] > 0) & ~opens)
-    approach = jnp.minimum(coming[normals], 0)
-    still = -jnp.maximum(contacts.gaps, 0) / h
-
-    def ended(start: tuple, _: None) -> tuple:
-        guess, restitution = start
-        laws = _laws(contacts, still - restitution * approach, closed)
-        v, p, rounds, solved = _solved(contacts.M, contacts.A, laws, free, guess)
-        work = jnp.sum(p * product(contacts.A, before + v)) / 2
-        return (v, jnp.where(work > 0, 0, restitution)), (v, p, work, rounds, solved)
-
-    start = before, contacts.restitution
-    _, (v, p, work, rounds, solved) = jax.lax.scan(ended, start, None, length=2)
-    gained = v[0] - v[1]
-    share = _limited(jnp.sum(gained * product(contacts.M, gained)) / 2, work)
-    # All of what bounces, or only a part of it.
-    after, p = (a[1] + share * (a[0] - a[1]) for a in (v, p))
-    return after, Memory(p, jnp.max(rounds)), jnp.all(solved)
-
-
-def _limited(square: Float[Array, ""], work: Float[Array, " 2"]) -> Float[Array, ""]:
-    """The largest part () of the way to what bounces on which impulses do no positive work.
-
-    work (2,): of what bounces, and of what does not. square (): the kinetic energy of what differs.
-    """
-    gains = work[0] > 0
-    least = jnp.minimum(work[1], 0)
-    slope = work[0] - work[1] - square
-    root = jnp.sqrt(jnp.where(gains, slope * slope - 4 * square * least, 1))
-    # The larger root of square s^2 + slope s + least, without cancellation.
-    stable = jnp.where(slope > 0, slope + root, 1)
-    falling = jnp.where(square > 0, (root - slope) / (2 * jnp.where(square > 0, square, 1)), 0)
-    part = jnp.where(slope > 0, -2 * least / stable, falling)
-    return jnp.where(gains, jnp.clip(part, 0, 1), 1)
-
-
-def _laws(
-    contacts: Constraints, target: Float[Array, " k"], closed: Bool[Array, " k"]
-) -> tuple[Intervals, Coulomb]:
-    """The laws of the bilateral equations and of the contacts; target (k,): of the normals."""
-    k, nv = len(contacts.gaps), contacts.A.shape[1]
-    b = len(contacts.A) - 3 * k
-    dtype = contacts.A.dtype
-    diagonal = jax.lax.stop_gradient(jnp.sum(contacts.A[:b] * contacts.Y[:, :b].T, axis=1))
-    rows, moved = contacts.A[b:].reshape(k, 3, nv), contacts.Y[:, b:].T.reshape(k, 3, nv)
-    square = jnp.sum(product(rows, jnp.swapaxes(moved, 1, 2)) ** 2, axis=(1, 2)) / 9
-    mobility = jax.lax.stop_gradient(jnp.sqrt(square))
-    # What moves nothing, such as redundant equations at singular points, is as soft as the rest.
-    size = jnp.max(jnp.concatenate((diagonal, mobility)))
-    diagonal, mobility = (
-        jnp.where(a > 1e-8 * size, a, jnp.where(size > 0, size, 1)) for a in (diagonal, mobility)
-    )
-    softness, _ = _softness(dtype)
-    target = jnp.pad(target[:, None], ((0, 0), (0, 2)))
-    none = jnp.zeros_like(diagonal)
-    infinite = jnp.full_like(diagonal, jnp.inf)
-    return (
-        Intervals(-infinite, infinite, softness * diagonal, none),
-        Coulomb(contacts.friction, softness * mobility, target, closed),
-    )
-
-
-def _solved(
-    M: Float[Array, "nv nv"],
-    A: Float[Array, "m nv"],
-    laws: tuple[Intervals, Coulomb],
-    free: Float[Array, " nv"],
-    guess: Float[Array, " nv"],
-) -> tuple[Float[Array, " nv"], Float[Array, " m"], Float[Array, ""], Bool[Array, ""]]:
-    """The velocity (nv,) by the laws, its impulses (m,), the rounds (), and whether it was found.
-
-    M (v - free) = A^T p,    p = g(A v), where g are the laws.
-    """
-    always, contacts = laws
-    b, nv = len(always.softness), len(free)
-    hard, soft = _softness(free.dtype)
-    mobility = jnp.concatenate((always.softness, jnp.repeat(contacts.softness, 3))) / hard
-    # Velocities in units in which M has ones on its diagonal: rad/s and m/s are alike then. What
-    # the impulses do is measured likewise.
-    unit, push = 1 / jnp.sqrt(jnp.diag(M)), jnp.sqrt(mobility)
-    scale = jnp.max(jnp.abs(free / unit))
-
-    def about(p: jax.Array, softness: float) -> Any:
-        """Softer laws with the same solution, which has the impulses p / push."""
-        p, factor = p / push, softness / hard
-        return always.about(p[:b, None], factor), contacts.about(p[b:].reshape(-1, 3), factor)
-
-    def impulses(laws: Any, v: jax.Array) -> jax.Array:
-        u = product(A, v)
-        each = laws[0].impulses(u[:b, None]), laws[1].impulses(u[b:].reshape(-1, 3))
-        return jnp.concatenate([g.ravel() for g in each])
-
-    def steep(laws: Any, v: jax.Array, rows: jax.Array) -> jax.Array:
-        """G times rows (m, c), by the slopes G at v."""
-        u = product(A, v)
-        first = laws[0].slopes(u[:b, None])[:, 0] * rows[:b]
-        triples = rows[b:].reshape(-1, 3, rows.shape[1])
-        second = product(laws[1].slopes(u[b:].reshape(-1, 3)), triples)
-        return jnp.concatenate((first, second.reshape(-1, rows.shape[1])))
-
-    def balance(laws: Any, x: jax.Array) -> jax.Array:
-        v = unit * x
-        return unit * (product(M, v - free) - product(A.T, impulses(laws, v)))
-
-    def slope(laws: Any, x: jax.Array) -> jax.Array:
-        return unit[:, None] * (M + product(A.T, steep(laws, unit * x, A))) * unit
-
-    def associated(lower: jax.Array, softness: jax.Array) -> Any:
-        factor = softness * (soft / hard)
-        return always.softer(factor), contacts.softer(factor).cones(lower)
-
-    def slip(x: jax.Array) -> jax.Array:
-        u = product(A[b:], unit * x).reshape(-1, 3)
-        return contacts.softer(soft / hard).excess(u)
-
-    # The root is differentiated with laws as soft as the masses: with steep ones most digits of
-    # what slides would be lost.
-    def residual(y: jax.Array) -> jax.Array:
-        x, p = y[:nv], y[nv:]
-        moved = unit * (product(M, unit * x - free) - product(A.T, p / push))
-        return jnp.concatenate((moved, p - push * impulses(about(p, 1.0), unit * x)))
-
-    def of_residual(x: jax.Array, p: jax.Array) -> jax.Array:
-        rows = jnp.concatenate((A * unit, -jnp.diag((1 - hard) * mobility / push)), axis=1)
-        lower = push[:, None] * steep(about(p, 1.0), unit * x, rows)
-        upper = jnp.concatenate((M * unit, -A.T / push), axis=1)
-        eye = jnp.eye(len(A), nv + len(A), nv, dtype=x.dtype)
-        return jnp.concatenate((unit[:, None] * upper, eye + lower))
-
-    search = ConvexRounds(
-        relaxed=lambda x, p: balance(about(p, soft), x),
-        passed=lambda x, p: push * impulses(about(p, soft), unit * x),
-        jacobian=lambda x, p: slope(about(p, soft), x),
-        convex=lambda x, lower, softness: balance(associated(lower, softness), x),
-        hessian=lambda x, lower, softness: slope(associated(lower, softness), x),
-        shift=slip,
-        size=lambda x: jnp.maximum(jnp.max(jnp.abs(x)), scale),
-        derivative=of_residual,
-        n=nv,
-    )
-    y, solved, rounds = found(residual, jnp.pad(guess / unit, (0, len(A))), search)
-    return unit * y[:nv], y[nv:] / push, rounds, solved
-
-
-def _softness(dtype: jnp.dtype) -> tuple[float, float]:
-    """The softness of impulses, in parts of the inverse mass that they move; and a softer one."""
-    hard = max(1e-7, 1e3 * float(jnp.finfo(dtype).eps))
-    return hard, max(hard, 1e-5)
+) -> Closing:
+    """How contacts close in the middle of the step; pressed: which did in the step before."""
+    gaps = contacts.gaps
+    normals = contacts.normals
+    opens = gaps + h * product(normals, free) > 0
+    closed = (gaps <= 0) | (pressed & ~opens)
+    still = -jnp.maximum(gaps, 0) / h
+    return Closing(closed, product(normals, before), still, jnp.full_like(still, -jnp.inf))

@@ -189,6 +189,14 @@ class Topology:
         return parent
 
     @cached_property
+    def dof_root(self) -> np.ndarray:
+        """(n_dofs,) the dof next to the world from which each dof is reached."""
+        root = np.arange(self.n_dofs)
+        for i, above in enumerate(self.dof_parent):
+            root[i] = i if above == WORLD else root[above]
+        return root
+
+    @cached_property
     def depth(self) -> np.ndarray:
         """(n_dofs,) the number of dofs between each dof and the world."""
         depth = np.zeros(self.n_dofs, dtype=int)

@@ -1,0 +1,296 @@
+"""Velocities that jump: the impulses of Coulomb's law, of stops and of closed loops in a step.
+
+    M (v' - v) = M (v* - v) + A_b^T p_b + sum over closed contacts (A_n^T p_n + A_t^T p_t)
+    A_b v' = 0,    0 <= p_n  |_  A_n v' - u >= 0,    p_t = proj of the disk |p_t| <= mu p_n
+
+v* is the velocity after the step without impulses. A contact that closes at the rate A_n v < 0 has
+the target u = u_0 - e A_n v.
+
+These are equations for v' alone, with the impulses as functions of A v' (`impulse_laws`), softer by
+1e-7 of the inverse mass that they move: redundant contacts share a load evenly. A convex problem is
+solved where Newton's method does not find Coulomb's law from the last velocity
+(`difflie.solvers.semismooth`).
+
+With friction, or with several contacts, Newton's restitution may gain energy (Kane and Levinson
+1985). The work of the impulses, sum p . A (v + v') / 2, is therefore kept from being positive: v'
+is the point between the solution without restitution and that with it that comes as near to the
+latter as this allows.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from ..solvers.linear import product
+from ..solvers.root import found
+from ..solvers.semismooth import ConvexRounds
+from .impulse_laws import Coulomb, Intervals
+from .method import Scalar
+
+
+class Constraints(eqx.Module):
+    """The constraints at one configuration; each contact has three: normal, and two of slip.
+
+    M (nv, nv): the mass matrix. A (m, nv), m = b + 3 k: b bilateral equations, then k contacts. Y
+    (nv, m): M^-1 A^T. gaps (k,), m or rad. friction, restitution (k,).
+    """
+
+    M: jax.Array
+    A: jax.Array
+    Y: jax.Array
+    gaps: jax.Array
+    friction: jax.Array
+    restitution: jax.Array
+
+    @property
+    def normals(self) -> Float[Array, "k nv"]:
+        """The rows of A of the gaps."""
+        return self.A[len(self.A) - 3 * len(self.gaps) :: 3]
+
+
+class NonsmoothMechanics(eqx.Module):
+    """A mechanical system in a step of `Moreau`; q (nq,), v (nv,), points y = (q, v)."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """The number m = b + 3 k of constraints."""
+
+    def pressures(self, p: Float[Array, " m"]) -> Float[Array, " k"]:
+        """The normal impulses among p."""
+        return p[len(p) - 3 * len(self.touched) :: 3]
+
+    @property
+    @abc.abstractmethod
+    def trees(self) -> np.ndarray:
+        """(nv,) the number of the tree of each entry of v; trees that equations connect are one."""
+
+    @property
+    @abc.abstractmethod
+    def touched(self) -> np.ndarray:
+        """(k, trees) which trees each contact moves."""
+
+    @abc.abstractmethod
+    def gaps(self, q: Float[Array, " nq"]) -> Float[Array, " k"]:
+        """The gaps (k,) of the contacts at q (nq,), in m or rad."""
+
+    @abc.abstractmethod
+    def coast(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+        """q (nq,) and v (nv,) after the time h without forces."""
+
+    @abc.abstractmethod
+    def free(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> Float[Array, " nv"]:
+        """v (nv,) after the time h at q (nq,), without constraints."""
+
+    @abc.abstractmethod
+    def constraints(self, q: Float[Array, " nq"]) -> Constraints:
+        """The constraints at q (nq,)."""
+
+    @abc.abstractmethod
+    def position(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
+        """q (nq,) and v (nv,) near q on the bilateral constraints; whether it converged ()."""
+
+
+class Memory(NamedTuple):
+    """The impulses p (m,) of the step before, and the number () of rounds that they took."""
+
+    impulses: Any
+    rounds: Any
+
+
+class Closing(NamedTuple):
+    """How k contacts close in a step, shapes (k,), in m/s or rad/s.
+
+    closed: whether they do. coming: the rates of the gaps before. still: the targets u_0. least:
+    what targets with restitution are at least.
+    """
+
+    closed: jax.Array
+    coming: jax.Array
+    still: jax.Array
+    least: jax.Array
+
+
+def jumped(
+    contacts: Constraints,
+    closing: Closing,
+    before: Float[Array, " nv"],
+    free: Float[Array, " nv"],
+    again: Callable[[jax.Array], tuple[jax.Array, jax.Array]] | None = None,
+) -> tuple[Float[Array, " nv"], Memory, Bool[Array, ""]]:
+    """The velocity v' (nv,) after the step, its impulses, and whether they were found ().
+
+    before, free (nv,): the velocities v before the step, and v* after it without impulses. again:
+    v* (nv,) and the targets u_0 (k,) for the jump (nv,) of a first solution, if they depend on it.
+    """
+    if not contacts.A.size:
+        none = jnp.zeros(len(contacts.A), free.dtype)
+        return free, Memory(none, jnp.zeros((), free.dtype)), jnp.asarray(True)
+    coming = jnp.minimum(closing.coming, 0)
+
+    def ended(state: tuple, first: jax.Array) -> tuple:
+        guess, restitution, free, still = state
+        target = jnp.maximum(still - restitution * coming, closing.least)
+        laws = _laws(contacts, target, closing.closed)
+        v, p, rounds, solved = _solved(contacts.M, contacts.A, laws, free, guess)
+        work = jnp.sum(p * product(contacts.A, before + v)) / 2
+        if again is not None:
+            new = again(product(contacts.Y, p))
+            free, still = (jnp.where(first, *x) for x in zip(new, (free, still), strict=True))
+        # Where nothing is gained the next one is the same again.
+        restitution = jnp.where(~first & (work > 0), 0, restitution)
+        return (v, restitution, free, still), (v, p, work, rounds, solved)
+
+    start = before, contacts.restitution, free, closing.still
+    order = np.array([False, False] if again is None else [True, False, False])
+    _, (v, p, work, rounds, solved) = jax.lax.scan(ended, start, order)
+    v, p, work = v[-2:], p[-2:], work[-2:]
+    gained = v[0] - v[1]
+    share = _limited(jnp.sum(gained * product(contacts.M, gained)) / 2, work)
+    # All of what bounces, or only a part of it.
+    after, p = (a[1] + share * (a[0] - a[1]) for a in (v, p))
+    return after, Memory(p, jnp.max(rounds)), jnp.all(solved)
+
+
+def _limited(square: Float[Array, ""], work: Float[Array, " 2"]) -> Float[Array, ""]:
+    """The largest part () of the way to what bounces on which impulses do no positive work.
+
+    work (2,): of what bounces, and of what does not. square (): the kinetic energy of what differs.
+    """
+    gains = work[0] > 0
+    least = jnp.minimum(work[1], 0)
+    slope = work[0] - work[1] - square
+    root = jnp.sqrt(jnp.where(gains, slope * slope - 4 * square * least, 1))
+    # The larger root of square s^2 + slope s + least, without cancellation.
+    stable = jnp.where(slope > 0, slope + root, 1)
+    falling = jnp.where(square > 0, (root - slope) / (2 * jnp.where(square > 0, square, 1)), 0)
+    part = jnp.where(slope > 0, -2 * least / stable, falling)
+    return jnp.where(gains, jnp.clip(part, 0, 1), 1)
+
+
+def _laws(
+    contacts: Constraints, target: Float[Array, " k"], closed: Bool[Array, " k"]
+) -> tuple[Intervals, Coulomb]:
+    """The laws of the bilateral equations and of the contacts; target (k,): of the normals."""
+    k, nv = len(contacts.gaps), contacts.A.shape[1]
+    b = len(contacts.A) - 3 * k
+    dtype = contacts.A.dtype
+    diagonal = jax.lax.stop_gradient(jnp.sum(contacts.A[:b] * contacts.Y[:, :b].T, axis=1))
+    rows, moved = contacts.A[b:].reshape(k, 3, nv), contacts.Y[:, b:].T.reshape(k, 3, nv)
+    square = jnp.sum(product(rows, jnp.swapaxes(moved, 1, 2)) ** 2, axis=(1, 2)) / 9
+    mobility = jax.lax.stop_gradient(jnp.sqrt(square))
+    # What moves nothing, such as redundant equations at singular points, is as soft as the rest.
+    size = jnp.max(jnp.concatenate((diagonal, mobility)))
+    diagonal, mobility = (
+        jnp.where(a > 1e-8 * size, a, jnp.where(size > 0, size, 1)) for a in (diagonal, mobility)
+    )
+    softness, _ = _softness(dtype)
+    target = jnp.pad(target[:, None], ((0, 0), (0, 2)))
+    none = jnp.zeros_like(diagonal)
+    infinite = jnp.full_like(diagonal, jnp.inf)
+    return (
+        Intervals(-infinite, infinite, softness * diagonal, none),
+        Coulomb(contacts.friction, softness * mobility, target, closed),
+    )
+
+
+def _solved(
+    M: Float[Array, "nv nv"],
+    A: Float[Array, "m nv"],
+    laws: tuple[Intervals, Coulomb],
+    free: Float[Array, " nv"],
+    guess: Float[Array, " nv"],
+) -> tuple[Float[Array, " nv"], Float[Array, " m"], Float[Array, ""], Bool[Array, ""]]:
+    """The velocity (nv,) by the laws, its impulses (m,), the rounds (), and whether it was found.
+
+    M (v - free) = A^T p,    p = g(A v), where g are the laws.
+    """
+    always, contacts = laws
+    b, nv = len(always.softness), len(free)
+    hard, soft = _softness(free.dtype)
+    mobility = jnp.concatenate((always.softness, jnp.repeat(contacts.softness, 3))) / hard
+    # Velocities in units in which M has ones on its diagonal: rad/s and m/s are alike then. What
+    # the impulses do is measured likewise.
+    unit, push = 1 / jnp.sqrt(jnp.diag(M)), jnp.sqrt(mobility)
+    scale = jnp.max(jnp.abs(free / unit))
+
+    def about(p: jax.Array, softness: float) -> Any:
+        """Softer laws with the same solution, which has the impulses p / push."""
+        p, factor = p / push, softness / hard
+        return always.about(p[:b, None], factor), contacts.about(p[b:].reshape(-1, 3), factor)
+
+    def impulses(laws: Any, v: jax.Array) -> jax.Array:
+        u = product(A, v)
+        each = laws[0].impulses(u[:b, None]), laws[1].impulses(u[b:].reshape(-1, 3))
+        return jnp.concatenate([g.ravel() for g in each])
+
+    def steep(laws: Any, v: jax.Array, rows: jax.Array) -> jax.Array:
+        """G times rows (m, c), by the slopes G at v."""
+        u = product(A, v)
+        first = laws[0].slopes(u[:b, None])[:, 0] * rows[:b]
+        triples = rows[b:].reshape(-1, 3, rows.shape[1])
+        second = product(laws[1].slopes(u[b:].reshape(-1, 3)), triples)
+        return jnp.concatenate((first, second.reshape(-1, rows.shape[1])))
+
+    def balance(laws: Any, x: jax.Array) -> jax.Array:
+        v = unit * x
+        return unit * (product(M, v - free) - product(A.T, impulses(laws, v)))
+
+    def slope(laws: Any, x: jax.Array) -> jax.Array:
+        return unit[:, None] * (M + product(A.T, steep(laws, unit * x, A))) * unit
+
+    def associated(lower: jax.Array, softness: jax.Array) -> Any:
+        factor = softness * (soft / hard)
+        return always.softer(factor), contacts.softer(factor).cones(lower)
+
+    def slip(x: jax.Array) -> jax.Array:
+        u = product(A[b:], unit * x).reshape(-1, 3)
+        return contacts.softer(soft / hard).excess(u)
+
+    # The root is differentiated with laws as soft as the masses: with steep ones most digits of
+    # what slides would be lost.
+    def residual(y: jax.Array) -> jax.Array:
+        x, p = y[:nv], y[nv:]
+        moved = unit * (product(M, unit * x - free) - product(A.T, p / push))
+        return jnp.concatenate((moved, p - push * impulses(about(p, 1.0), unit * x)))
+
+    def of_residual(x: jax.Array, p: jax.Array) -> jax.Array:
+        rows = jnp.concatenate((A * unit, -jnp.diag((1 - hard) * mobility / push)), axis=1)
+        lower = push[:, None] * steep(about(p, 1.0), unit * x, rows)
+        upper = jnp.concatenate((M * unit, -A.T / push), axis=1)
+        eye = jnp.eye(len(A), nv + len(A), nv, dtype=x.dtype)
+        return jnp.concatenate((unit[:, None] * upper, eye + lower))
+
+    search = ConvexRounds(
+        relaxed=lambda x, p: balance(about(p, soft), x),
+        passed=lambda x, p: push * impulses(about(p, soft), unit * x),
+        jacobian=lambda x, p: slope(about(p, soft), x),
+        convex=lambda x, lower, softness: balance(associated(lower, softness), x),
+        hessian=lambda x, lower, softness: slope(associated(lower, softness), x),
+        shift=slip,
+        size=lambda x: jnp.maximum(jnp.max(jnp.abs(x)), scale),
+        derivative=of_residual,
+        n=nv,
+    )
+    y, solved, rounds = found(residual, jnp.pad(guess / unit, (0, len(A))), search)
+    return unit * y[:nv], y[nv:] / push, rounds, solved
+
+
+def _softness(dtype: jnp.dtype) -> tuple[float, float]:
+    """The softness of impulses, in parts of the inverse mass that they move; and a softer one."""
+    hard = max(1e-7, 1e3 * float(jnp.finfo(dtype).eps))
+    return hard, max(hard, 1e-5)
