@@ -112,8 +112,7 @@ def pytest_configure(config: pytest.Config) -> None:
                 for name in names.split()
             ),
         ],
-        # An int is a float.
-        "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+        "annotations.checked",
     )
 
 
