@@ -244,16 +244,32 @@ class Sensor(eqx.Module):
 
     def _shape(self, system: System) -> tuple[int, ...]:
         """The shape of its quantity, without computing it."""
+        arrays, fixed = eqx.partition((self.quantity, _still(system)), _is_array)
+        leaves, structure = jax.tree.flatten(fixed)
         zero = [jax.ShapeDtypeStruct((n,), system.dtype) for n in (system.nq, system.nv, system.nu)]
-        given = eqx.filter_eval_shape(
-            self.quantity, _still(system), *zero, jax.ShapeDtypeStruct((), system.dtype)
-        )
-        if not isinstance(given, jax.ShapeDtypeStruct) or given.dtype.kind not in "fi":
+        time = jax.ShapeDtypeStruct((), system.dtype)
+        given = _value.eval_shape((tuple(leaves), structure), arrays, *zero, time)
+        if given.dtype.kind not in "fi":
             raise TypeError(f"it returns {format_value(given)}; let it return real numbers")
         return given.shape
 
     def __str__(self) -> str:
         return f"{type(self).__name__} ({self.name!r}, {self.quantity.name})"
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, jax.Array | np.ndarray | np.generic)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _value(fixed: tuple, arrays: Any, *state: Any) -> Any:
+    """The value of a quantity; jax keeps what it has traced, for it is asked for many times."""
+    leaves, structure = fixed
+    quantity, system = eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
+    value = quantity(system, *state)
+    if not _is_array(value):
+        raise TypeError(f"it returns {format_value(value)}; let it return real numbers")
+    return value
 
 
 def _still(system: System) -> System:

@@ -294,6 +294,23 @@ def height(system, q, v, u, t):
     return dl.body_poses(system, q)[-1, 2, 3]
 
 
+@pytest.mark.filterwarnings("ignore:seen changes what it depends on")
+def test_a_quantity_is_traced_once():
+    """Guards that the number of readings, asked for many times, is not found anew each time."""
+    traced = []
+
+    def seen(*state):
+        traced.append(state)
+        return height(*state)
+
+    sensed = di.with_sensors(pendulum(), di.Sensor("height", seen))
+    for mass in (1.0, 2.0, 3.0):
+        heavy = sensed.replace(mass=mass + sensed.bodies.mass)
+        assert heavy.sensors[-1].columns(heavy) == [("height", "")]
+    # Before and after the sensor is a part of the system.
+    assert len(traced) <= 2
+
+
 @pytest.mark.parametrize(
     ("sensor", "said"),
     [
