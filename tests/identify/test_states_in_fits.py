@@ -172,11 +172,13 @@ def test_gradients(log, workflow):
     parameters = dl.Parameters(ROUGH, [*PATHS, "rubber/z0"])
     own = problem.own + 0.1
 
+    @jax.jit
     def loss(x):
         return jnp.mean(problem.residual(parameters.system_at(x), own) ** 2)
 
     x, along = parameters.start, jnp.array([1.0, -0.5, 0.3, 0.02])
-    gradient, forward = jax.grad(loss)(x), jax.jvp(loss, (x,), (along,))[1]
+    gradient = jax.jit(jax.grad(loss))(x)
+    forward = jax.jit(lambda x: jax.jvp(loss, (x,), (along,))[1])(x)
     np.testing.assert_allclose(gradient @ along, forward, rtol=1e-9)
     h = 1e-4
     np.testing.assert_allclose(
@@ -224,7 +226,7 @@ def test_single_precision(log):
     recording = di.Recording("part", **parts)
     for workflow in ("windows", "torques"):
         found = [
-            problem.residual(system, problem.own)
+            jax.jit(lambda s, p=problem: p.residual(s, p.own))(system)
             for system in (TRUE, TRUE.astype("float32"))
             for problem in [problem_of(workflow, system, [recording], 1.0)]
         ]
