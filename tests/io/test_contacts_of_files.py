@@ -159,6 +159,7 @@ def robot(tmp_path):
 
 def test_shapes_of_urdf(robot, monkeypatch):
     """Guards names, sizes and pairs, and that meshes are opened only where they may touch."""
+    quietly(dl.load, robot)  # imports what reading files takes
     with monkeypatch.context() as patch:
         patch.setattr(meshes.importlib, "import_module", None)
         system = quietly(dl.load, robot)
