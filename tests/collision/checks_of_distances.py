@@ -70,10 +70,19 @@ def check_optimal(kind_a: str, kind_b: str, n: int) -> None:
         assert np.quantile(np.abs(over), 0.95) < 1e-10
 
 
-def derivatives(f: Any, pairs: Pairs, mode: Any) -> np.ndarray:
-    """Of a function of motions (6,) at rest: (n, ..., 6)."""
-    g = jax.jit(jax.vmap(mode(f), (None, 0, 0, 0, 0)))
-    return np.asarray(g(jnp.zeros(6), *pairs.arguments()))
+def derivatives(f: Any, pairs: Pairs) -> Any:
+    """Of gap and normal at rest, forward and reverse (n, ..., 6), and the gap's Hessian (n, 6, 6).
+
+    In one program: they have much in common.
+    """
+
+    def of_pair(*pair: Any) -> Any:
+        at = lambda motion: f(motion, *pair)  # noqa: E731
+        with_slope = lambda motion: (at(motion), jax.jacrev(lambda m: at(m)[0])(motion))  # noqa: E731
+        forward, hessian = jax.jacfwd(with_slope)(jnp.zeros(6))
+        return forward, jax.jacrev(at)(jnp.zeros(6)), hessian
+
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(of_pair))(*pairs.arguments()))
 
 
 def check_derivatives(kind_a: str, kind_b: str, n: int, tolerance: float = 1e-6) -> None:
@@ -84,24 +93,21 @@ def check_derivatives(kind_a: str, kind_b: str, n: int, tolerance: float = 1e-6)
     """
     pairs = at_random(kind_a, kind_b, n, seed=1)
     away = np.abs(result(pairs).gap) > 1e-4
-    gap = of_moves(pairs, lambda w: w.gap)
-    ours, theirs = derivatives(gap, pairs, jax.jacfwd), differences(gap, pairs).T
+    moved = of_moves(pairs)
+    (ours, normal), (back, normal_back), hessian = derivatives(moved, pairs)
+    theirs, normal_theirs = differences(moved, pairs)
     error = np.abs(ours - theirs).max(1)
     assert np.quantile(error[away], 0.98) < tolerance
     assert error.max() < 2
     # Normals of corners that touch are known to rounding, divided by the gap; their derivatives,
     # by its square.
     rounding = 1e-9 + 1e-15 / (np.asarray(result(pairs).gap) ** 2 + 1e-18)
-    assert (np.abs(derivatives(gap, pairs, jax.jacrev) - ours).max(1) < rounding).all()
-    assert np.isfinite(derivatives(gap, pairs, jax.hessian)).all()
-    normal = of_moves(pairs, lambda w: w.normal.to_array())
-    ours = derivatives(normal, pairs, jax.jacfwd)
-    theirs = np.moveaxis(differences(normal, pairs), 0, -1)
-    size = 1 + np.abs(ours).max((1, 2))
-    error = np.abs(ours - theirs).max((1, 2)) / size
+    assert (np.abs(back - ours).max(1) < rounding).all()
+    assert np.isfinite(hessian).all()
+    size = 1 + np.abs(normal).max((1, 2))
+    error = np.abs(normal - normal_theirs).max((1, 2)) / size
     assert np.quantile(error[away], 0.95) < 10 * tolerance
-    backward = derivatives(normal, pairs, jax.jacrev)
-    assert (np.abs(backward - ours).max((1, 2)) / size < rounding).all()
+    assert (np.abs(normal_back - normal).max((1, 2)) / size < rounding).all()
 
 
 def check_points(kind_a: str, kind_b: str, n: int) -> None:

@@ -1,5 +1,6 @@
 """Pairs of shapes at random, and what another program and references say of their distances."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,9 @@ def at_random(kind_a: str, kind_b: str, n: int, seed: int = 0) -> Pairs:
     return pairs.moved(np.where(np.arange(n) % 3 == 0, to_touch, 0)[:, None] * normal)
 
 
+@functools.cache
 def batched(kinds: tuple[str, str]) -> Any:
+    """The contact points of pairs of a kind; traced once for all tests of it."""
     return jax.jit(jax.vmap(contact_points(*kinds)))
 
 
@@ -160,28 +163,27 @@ def by_projection(pairs: Pairs) -> np.ndarray:
     return np.array(gaps)
 
 
-def of_moves(pairs: Pairs, part: Any) -> Any:
-    """A function of a motion (6,) of the second shape, and of the arguments of one pair."""
+def of_moves(pairs: Pairs) -> Any:
+    """Gap and normal as a function of a motion (6,) of the second shape, and of one pair."""
     find = contact_points(*pairs.kinds)
 
     def moved(motion: jax.Array, pose: Any, numbers: Any, other: Any, numbers_b: Any) -> Any:
         turn, step = Vector.from_array(motion[:3]), Vector.from_array(motion[3:])
         other = other @ Transform.exp(Motion(turn, step))
-        return part(deepest(find(pose, numbers, other, numbers_b)))
+        found = deepest(find(pose, numbers, other, numbers_b))
+        return found.gap, found.normal.to_array()
 
     return moved
 
 
-def differences(f: Any, pairs: Pairs, step: float = 1e-6) -> np.ndarray:
-    """Central differences by all six motions: (6, n, ...)."""
+def differences(f: Any, pairs: Pairs, step: float = 1e-6) -> list[np.ndarray]:
+    """Central differences of each result by all six motions: (n, ..., 6)."""
     g = jax.jit(jax.vmap(f, (None, 0, 0, 0, 0)))
-    arguments = pairs.arguments()
-    return np.stack(
-        [
-            np.asarray(g(step * e, *arguments) - g(-step * e, *arguments)) / (2 * step)
-            for e in np.eye(6)
-        ]
-    )
+    found = [[g(s * step * e, *pairs.arguments()) for s in (1, -1)] for e in np.eye(6)]
+    return [
+        np.stack([np.asarray(up[k] - down[k]) / (2 * step) for up, down in found], axis=-1)
+        for k in range(2)
+    ]
 
 
 def reach(kind: str, numbers: list[Any], n: np.ndarray) -> np.ndarray:
