@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -62,11 +63,22 @@ def states(system, model, count=3, scale=0.6, seed=0):
         yield ordering, q, v, data
 
 
+@eqx.filter_jit
+def lengths_of(system, q, v):
+    return lengths(Tree.of(system), q, v)
+
+
+@eqx.filter_jit
+def efforts_of(system, forces, q, v):
+    """The forces of actuators and all others, at the dofs."""
+    return generalised(Tree.of(system), forces, q, v), dl.passive_force(system, q, v)
+
+
 def laws(system, q, v, data):
     """The forces of all actuators, and dz/dt of those with an activation."""
     forces, rates, z = [], [], iter(data.act)
     for u, actuator, x, rate in zip(
-        data.ctrl, system.actuators, *lengths(Tree.of(system), q, v), strict=True
+        data.ctrl, system.actuators, *lengths_of(system, q, v), strict=True
     ):
         own = jnp.array([next(z)]) if getattr(actuator, "states", ()) else None
         force, change = actuator.torque(jnp.asarray(u), x, rate, own)
@@ -79,16 +91,15 @@ def check(system, model, count=3, scale=0.6, tolerance=1e-9):
     """Lengths, rates, moment arms, forces, activations and accelerations are MuJoCo's."""
     close = {"rtol": tolerance, "atol": tolerance}
     for ordering, q, v, data in states(system, model, count, scale):
-        tree = Tree.of(system)
-        x, rate = lengths(tree, q, v)
+        x, rate = lengths_of(system, q, v)
         np.testing.assert_allclose(x, data.actuator_length, **close)
         np.testing.assert_allclose(rate, data.actuator_velocity, **close)
         forces, rates = laws(system, q, v, data)
         np.testing.assert_allclose(forces, data.actuator_force, **close)
         np.testing.assert_allclose(rates, data.act_dot, **close)
-        tau = generalised(tree, forces, q, v)
+        tau, passive = efforts_of(system, forces, q, v)
         np.testing.assert_allclose(ordering.tau(q, tau), data.qfrc_actuator, **close)
-        a = dl.forward_dynamics(system, q, v, tau + dl.passive_force(system, q, v))
+        a = dl.forward_dynamics(system, q, v, tau + passive)
         np.testing.assert_allclose(ordering.a(q, v, a), data.qacc, rtol=1e-9, atol=100 * tolerance)
 
 
@@ -180,9 +191,7 @@ def test_wrapping_within(tmp_path, kind):
     system, model, _ = read(tmp_path, text)
     check(system, model, count=8, scale=0.9, tolerance=1e-6)
     for _, q, v, data in states(system, model, 8, 0.9):
-        np.testing.assert_allclose(
-            lengths(Tree.of(system), q, v)[0], data.actuator_length, rtol=1e-11
-        )
+        np.testing.assert_allclose(lengths_of(system, q, v)[0], data.actuator_length, rtol=1e-11)
 
 
 @pytest.mark.slow
@@ -198,11 +207,12 @@ def test_moment_arms_are_derivatives_of_lengths(tmp_path, kind, one):
     def arm(q):
         return jax.vmap(lambda v: lengths(Tree.of(system), q, v)[1][0])(jnp.eye(2))
 
+    arms, gradient, slopes = (jax.jit(f) for f in (arm, jax.grad(length), jax.jacrev(arm)))
     for _, q, *_ in states(system, model, 4, 0.9):
-        np.testing.assert_allclose(jax.grad(length)(q), arm(q), atol=1e-12)
+        np.testing.assert_allclose(gradient(q), arms(q), atol=1e-12)
         h = 1e-5 * jnp.eye(2)
-        slope = jnp.stack([(arm(q + e) - arm(q - e)) / 2e-5 for e in h], axis=1)
-        np.testing.assert_allclose(jax.jacrev(arm)(q), slope, atol=1e-7)
+        slope = jnp.stack([(arms(q + e) - arms(q - e)) / 2e-5 for e in h], axis=1)
+        np.testing.assert_allclose(slopes(q), slope, atol=1e-7)
 
 
 ACTIVE = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site site="s2"/></spatial>
