@@ -150,18 +150,23 @@ class RotationStop(Compliance, Coupling):
 
     def energy(self, frames: Transform) -> Float[Array, ""]:
         """U () in J with the points at these frames (2,) in the world."""
-        turned, _ = self._rotation(frames)
-        return self.potential(self.angle - root(turned.square()))
+        return self.potential(self.angle - self.lever(frames)[0])
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        by, outward = self.lever(frames)
+        rate = jnp.sum(twists.dot(outward))
+        return outward * -self.pressure(self.angle - by, -rate)
+
+    def lever(self, frames: Transform) -> tuple[Float[Array, ""], Force]:
+        """|theta| () in rad, and the wrenches (2,) at the points for a moment of one along it.
+
+        frames (2,): the points in the world, with the attitudes of their bodies.
+        """
         turned, seen = self._rotation(frames)
         by = root(turned.square())
         axis = seen.rotation @ (turned * inverse(by))
-        t1, t2 = both(twists)
-        rate = axis.dot(t2.angular - t1.angular)
-        moment = axis * -self.pressure(self.angle - by, -rate)
-        none = jax.tree.map(jnp.zeros_like, moment)
-        return pair(Force(-moment, none), Force(moment, none))
+        none = jax.tree.map(jnp.zeros_like, axis)
+        return by, pair(Force(-axis, none), Force(axis, none))
 
     def _rotation(self, frames: Transform) -> tuple[Vector, Transform]:
         """theta in rad, in the axes of the first frame, and this frame."""

@@ -18,14 +18,19 @@ from ..constraints.equations import equations, holonomic, labels
 from ..constraints.unilateral import HardContact, Unilateral, bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.free_flight import bases, pushed
-from ..forces.actuators.acting import joint_force_of, torques
+from ..forces.actuators.acting import joint_force_of, levers, slopes, torques
+from ..forces.bushing import RotationStop
 from ..forces.contact_report import touching_couplings
 from ..forces.contact_rows import contact_rows
 from ..forces.contacts import Contact
 from ..forces.effort_limits import limited
 from ..forces.joint_forces import JointStop, Stribeck
+from ..forces.length_rows import length_rows
 from ..forces.shape_contact import ShapeContact
-from ..integrators.convex import ConvexMechanics, Free, Impulses, Lines, Points
+from ..forces.springs import Rope
+from ..forces.tendons import JointTendon, Tendon
+from ..forces.transmissions import SpatialTendon
+from ..integrators.convex import ConvexMechanics, Free, Impulses, Lines, Points, Rubbing
 from ..integrators.method import Scalar, State
 from ..solvers.linear import product
 from ..system.frozen import unfreeze
@@ -35,7 +40,7 @@ from .formulation import Formulation, Inputs
 from .nonsmooth import coasted, on_constraints
 
 # What the convex problem solves for, in place of forces.
-_SOLVED = Contact, ShapeContact, JointStop, Stribeck
+_SOLVED = Contact, ShapeContact, JointStop, RotationStop, Rope, Stribeck
 
 
 class ConvexMotion(eqx.Module):
@@ -44,7 +49,9 @@ class ConvexMotion(eqx.Module):
     bilateral (m + 1, b), contacts (m + 1, k, 3): as of `ContactMotion`. points (m + 1, p, 3): at
     those of compliant contacts, normal and along two tangents. moments (m + 1, p, 3): about these
     there, (m + 1, 0, 3) without the moments of the method. stops (m + 1, l): of `JointStop`,
-    lower ones first. friction (m + 1, nv): dry friction of joints.
+    lower ones first. lengths (m + 1, p): of `Rope`, of the limits of tendons, shortest and longest,
+    and of `RotationStop`, in the order of the couplings. friction (m + 1, nv + f): dry friction of
+    joints, then of the f tendons.
     """
 
     bilateral: jax.Array
@@ -52,6 +59,7 @@ class ConvexMotion(eqx.Module):
     points: jax.Array
     moments: jax.Array
     stops: jax.Array
+    lengths: jax.Array
     friction: jax.Array
 
 
@@ -64,7 +72,8 @@ class ConvexFormulation(Formulation):
     @classmethod
     def check(cls, method: Any, system: System) -> None:
         for c in system.couplings:
-            if isinstance(c, Contact | ShapeContact | JointStop) and _differ(c.exponent, 1):
+            stops = isinstance(c, Contact | ShapeContact | JointStop | RotationStop)
+            if stops and _differ(c.exponent, 1):
                 raise ValueError(
                     f"simulate: {method.name} takes stiffness that is linear, and {c} of "
                     f"{system.name} has the exponent {float(c.exponent):g}; give it the exponent 1"
@@ -84,7 +93,8 @@ class ConvexFormulation(Formulation):
     @property
     def explicit(self) -> Tree:
         tree = _without(self.tree, "friction", "damping", "stiffness")
-        return replace(tree, system=replace(tree.system, actuators=()))
+        kept = tuple(c for c in tree.system.couplings if not isinstance(c, Tendon | JointTendon))
+        return replace(tree, system=replace(tree.system, actuators=(), couplings=kept))
 
     def record(self, state: State) -> ConvexMotion:
         every, spins, rolls, lines, friction = state.memory
@@ -96,8 +106,9 @@ class ConvexFormulation(Formulation):
         order = np.argsort(np.argsort(~np.array(hard, bool), kind="stable"), kind="stable")
         points, of_bodies = jnp.split(every, [len(every) - k])
         contacts = jnp.concatenate((of_bodies, along))[order]
-        stopped = lines[b + stops :]
-        return ConvexMotion(lines[:b], contacts, points, moments, stopped, friction[:, 0])
+        compliant = lines[b + stops :]
+        stopped, lengths = jnp.split(compliant, [len(compliant) - _count_of_lengths(self.tree)])
+        return ConvexMotion(lines[:b], contacts, points, moments, stopped, lengths, friction[:, 0])
 
 
 class Machine(ConvexMechanics):
@@ -114,7 +125,8 @@ class Machine(ConvexMechanics):
         at = jax.eval_shape(self.meetings, jax.ShapeDtypeStruct((tree.topology.nq,), dtype))
         points, lines = at
         k, s, lines = len(points.gaps), len(points.turns), len(lines.gaps)
-        sizes = (k, 3), (s, 1), (s, 2), (lines, 1), (tree.topology.nv, 1)
+        friction = tree.topology.nv + len(_tendons(tree))
+        sizes = (k, 3), (s, 1), (s, 2), (lines, 1), (friction, 1)
         return Impulses(*(jnp.zeros(size, dtype) for size in sizes))
 
     def free(self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar) -> Free:
@@ -132,7 +144,38 @@ class Machine(ConvexMechanics):
         metric = M + jnp.diag(h * damping + h * h * stiffness)
         # Springs, dampers and servos act at the end of the step. In `end` is what they do at its
         # start, of which all but the damping stays.
-        return Free(metric, product(M, end) + h * damping * v)
+        momentum = product(M, end) + h * damping * v
+        rows, stiffness, damping = self._along_lengths(tree, q, v)
+        if len(rows):
+            weighted = (h * damping + h * h * stiffness)[:, None] * rows
+            metric = metric + product(rows.T, weighted)
+            momentum = momentum + product(rows.T, h * damping * product(rows, v))
+        return Free(metric, momentum)
+
+    def _along_lengths(
+        self, tree: Tree, q: jax.Array, v: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Rows (n, nv) of what pulls along n lengths, with its stiffness and damping (n,).
+
+        Tendons, and actuators that are not at single dofs; nothing negative.
+        """
+        tendons = _tendons(tree)
+        actuators = levers(tree.system)
+        along = [tendon.transmission for tendon in tendons] + [lever for _, lever in actuators]
+        lengths, rows = length_rows(tree, along, q)
+        rates, one = product(rows, v), jnp.ones((), q.dtype)
+        found = []
+        for k, tendon in enumerate(tendons):
+            at = lengths[k], rates[k]
+            each = [jax.jvp(tendon.tension, at, way)[1] for way in ((one, 0 * one), (0 * one, one))]
+            found.append(jnp.stack(each))
+        if actuators:
+            tree, inputs = self.inputs.settled(tree, self.t, q, v)
+            command = inputs.command(tree.system, self.t, q, v)
+            both = jnp.stack(slopes(tree, command, q, v, inputs.memories))
+            found += [-both[:, i] for i, _ in actuators]
+        stiffness, damping = jnp.stack(found, axis=1) if found else jnp.zeros((2, 0), q.dtype)
+        return rows, jnp.maximum(stiffness, 0), jnp.maximum(damping, 0)
 
     def _slopes(self, tree: Tree, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The stiffness and the damping (nv,) of actuators at single dofs; not negative ones."""
@@ -157,13 +200,14 @@ class Machine(ConvexMechanics):
         points, stops = _hard(self.tree, q)
         points = [*_compliant(self.tree, q, self.moments), *points]
         lines = [*_equations(self.tree, q), *stops, *_joint_stops(self.tree, q)]
+        lines += _limits_of_lengths(self.tree, q)
         none, n = jnp.zeros(0, q.dtype), self.tree.topology.nv
         rows = jnp.zeros((0, 3, n), q.dtype)
         no_points = Points(rows, none, none, none, none, none, none > 0, rows, none, none)
         no_lines = Lines(rows[:, 0], none, none, none, none, none)
         return _joined(no_points, points), _joined(no_lines, lines)
 
-    def dry_friction(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    def dry_friction(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Rubbing:
         tree = self.tree
         t, joints, each = tree.topology, tree.system.joints, tree.rates(jnp.ones_like(v))
         friction, rates = joints.friction, tree.rates(v)
@@ -172,7 +216,11 @@ class Machine(ConvexMechanics):
                 k = c.dof(t)
                 fading = jnp.exp(-((rates[k] / c.stribeck_velocity) ** 2))
                 friction = friction + (np.arange(t.n_dofs) == k) * c.breakaway * fading
-        return tree.generalised(friction * jnp.sign(each))
+        tendons = _tendons(tree)
+        rows = [jnp.eye(t.nv, dtype=q.dtype)]
+        rows += [length_rows(tree, [c.transmission for c in tendons], q)[1]] if tendons else []
+        most = [tree.generalised(friction * jnp.sign(each)), *(c.friction[None] for c in tendons)]
+        return Rubbing(jnp.concatenate(rows), jnp.concatenate(most))
 
     def moved(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
@@ -183,7 +231,13 @@ class Machine(ConvexMechanics):
 def _without(tree: Tree, *numbers: str) -> Tree:
     """The tree without what the convex problem solves for, and without numbers of the joints."""
     system = unfreeze(tree.system)
-    kept = tuple(c for c in system.couplings if not isinstance(c, _SOLVED))
+    kept = tuple(
+        replace(c, friction=0 * c.friction, length_range=None)
+        if isinstance(c, Tendon | JointTendon)
+        else c
+        for c in system.couplings
+        if not isinstance(c, _SOLVED)
+    )
     none = np.zeros(tree.topology.n_dofs, tree.dtype)
     joints = replace(system.joints, **dict.fromkeys(numbers, none))
     return replace(tree, system=replace(system, couplings=kept, joints=joints))
@@ -267,3 +321,51 @@ def _joint_stops(tree: Tree, q: jax.Array) -> Iterator[Lines]:
                 relaxation = stop.dissipation * jnp.maximum(-gap, 0)
                 stiffness = jnp.full_like(gap, stop.stiffness)
                 yield Lines(sign * rates[dofs], gap, 0 * gap, stiffness, relaxation, 0 * gap)
+
+
+def _tendons(tree: Tree) -> list[Any]:
+    """The tendons, each of which may rub dry."""
+    return [c for c in tree.system.couplings if isinstance(c, Tendon | JointTendon)]
+
+
+def _count_of_lengths(tree: Tree) -> int:
+    """How many lines `_limits_of_lengths` gives."""
+    return sum(len(sides) for _, sides in _limited_lengths(tree))
+
+
+def _limited_lengths(tree: Tree) -> list[tuple[Any, tuple[int, ...]]]:
+    """What limits a length, and on which sides: 1 where it must not fall, -1 where not grow."""
+    found = []
+    for c in tree.system.couplings:
+        if isinstance(c, Rope | RotationStop):
+            found.append((c, (-1,)))
+        elif isinstance(c, Tendon | JointTendon) and c.length_range is not None:
+            found.append((c, (1, -1)))
+    return found
+
+
+def _limits_of_lengths(tree: Tree, q: jax.Array) -> Iterator[Lines]:
+    """Ropes, the limits of tendons and of rotations."""
+    limited = _limited_lengths(tree)
+    if not limited:
+        return
+    along: list[Any] = []
+    for c, _ in limited:
+        if isinstance(c, Rope):
+            along.append(SpatialTendon(c.path))
+        else:
+            along.append(c.transmission if isinstance(c, Tendon | JointTendon) else c)
+    lengths, rows = length_rows(tree, along, q)
+    for (c, sides), length, row in zip(limited, lengths, rows, strict=True):
+        zero = jnp.zeros_like(length)
+        if isinstance(c, Rope):
+            ends, stiffness, dissipation = [c.rest_length], c.stiffness, zero
+        elif isinstance(c, RotationStop):
+            ends, stiffness, dissipation = [c.angle], c.stiffness, c.dissipation
+        else:
+            ends, stiffness, dissipation = c.length_range, c.stop_stiffness, c.stop_dissipation
+        for sign, end in zip(sides, ends, strict=True):
+            gap = sign * (length - end)
+            relaxation = dissipation * jnp.maximum(-gap, 0)
+            numbers = gap, zero, jnp.asarray(stiffness, q.dtype), relaxation, zero
+            yield Lines(sign * row[None], *(number[None] for number in numbers))

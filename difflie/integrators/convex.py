@@ -1,4 +1,4 @@
-"""Convex time stepping: contacts, stops and dry friction in one solution, at long steps.
+"""Convex time stepping: contacts, stops, ropes and dry friction in one solution, at long steps.
 
     min over v' of  1/2 (v' - v*)^T A (v' - v*) + sum of l(J v'),        q' = q exp(h v')
 
@@ -77,6 +77,13 @@ class Lines(eqx.Module):
     lower: jax.Array
 
 
+class Rubbing(NamedTuple):
+    """What rubs dry: rows J (f, nv) of rates J v, and the largest forces (f,) in N or N m."""
+
+    rows: jax.Array
+    most: jax.Array
+
+
 class Free(NamedTuple):
     """A step without impulses: the metric A (nv, nv), and the momentum A v* (nv,) at its end."""
 
@@ -88,7 +95,7 @@ class Impulses(NamedTuple):
     """The impulses of a step in N s or N m s, or what belongs to each of them.
 
     points (k, 3): of contacts, normal and along the tangents; spins (s, 1) and rolls (s, 2): the
-    moments there against spinning and rolling; lines (l, 1); friction (nv, 1): dry, in joints.
+    moments there against spinning and rolling; lines (l, 1); friction (f, 1): of what rubs dry.
     """
 
     points: Any
@@ -115,8 +122,8 @@ class ConvexMechanics(eqx.Module):
         """What may touch at q (nq,), and the equations and stops."""
 
     @abc.abstractmethod
-    def dry_friction(self, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """The largest forces (nv,) of dry friction in joints, in N or N m."""
+    def dry_friction(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Rubbing:
+        """What rubs dry at q (nq,) and v (nv,)."""
 
     @abc.abstractmethod
     def moved(
@@ -152,7 +159,7 @@ class ConvexContact(Method):
         h = jnp.asarray(h, v.dtype)
         free = problem.free(q, v, h)
         points, lines = problem.meetings(q)
-        dry = h * problem.dry_friction(v)
+        dry = problem.dry_friction(q, v)
         after, impulses, solved = least(free, points, lines, dry, v, state.memory, h)
         *y, reached = problem.moved(q, after, h)
         solved = solved & reached
@@ -163,20 +170,19 @@ def least(
     free: Free,
     points: Points,
     lines: Lines,
-    dry: Float[Array, " nv"],
+    dry: Rubbing,
     before: Float[Array, " nv"],
     last: Impulses,
     h: Float[Array, ""],
 ) -> tuple[Float[Array, " nv"], Impulses, Bool[Array, ""]]:
     """The velocity v' (nv,), its impulses, and whether they were found ().
 
-    dry (nv,): the largest impulses of dry friction. before (nv,): the velocity v at the start.
-    last: the impulses of the step before; h (s).
+    before (nv,): the velocity v at the start. last: the impulses of the step before; h (s).
     """
     A, n = free.metric, len(before)
     mass, factor = jnp.diag(A), (jax.lax.linalg.cholesky(A), True)
     turns = points.turns
-    single = lines.rows[:, None], jnp.eye(n, dtype=A.dtype)[:, None]
+    single = lines.rows[:, None], dry.rows[:, None]
     rows = Impulses(points.rows, turns[:, :1], turns[:, 1:], *single)
 
     def moving(forces: jax.Array) -> jax.Array:
@@ -184,12 +190,12 @@ def least(
         flat = forces.reshape(-1, n).T
         return jax.scipy.linalg.cho_solve(factor, flat).T.reshape(forces.shape)
 
-    end = moving(free.momentum)
+    end, light = moving(free.momentum), product(dry.rows**2, 1 / mass)
     laws = Impulses(
         _contact_law(points, moving(points.rows), before, end, last.points, h),
         *_moment_laws(points, moving(turns), last),
         _line_law(lines, moving(lines.rows), before, end, last.lines, h),
-        _dry_law(1 / mass, dry[:, None], last.friction),
+        _dry_law(jnp.where(light > 0, light, 1), h * dry.most[:, None], last.friction),
     )
 
     # Velocities in units in which A has ones on its diagonal: rad/s and m/s are alike then.

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...system.frame import Frame
 from ...system.frozen import unfreeze
 from ...system.kinematic_tree import Tree
 from ...system.protocols import ActuatorElement
@@ -27,6 +28,8 @@ from ..transmissions import (
     FixedTendon,
     PointTransmission,
     Pull,
+    SiteTransmission,
+    Transmission,
     entry,
     transmitted,
 )
@@ -52,11 +55,39 @@ def torques(
     """
     if not tree.system.actuators:
         return command
-    own = jnp.stack([torque for torque, _ in _laws(tree, command, q, v, memories)])
-    within = shared(tree.system, own)
-    # What was delivered was within the limits that actuators share, and stays.
-    given = np.array([isinstance(a, Applied) for a in tree.system.actuators])
-    return jnp.where(given, own, within) if given.any() else within
+    return _torques_at(tree.system, command, *lengths(tree, q, v), memories)
+
+
+def slopes(
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    memories: Memories | None = None,
+) -> tuple[Float[Array, " nu"], Float[Array, " nu"]]:
+    """How `torques` (nu,) change with the actuators' own lengths, and with their rates (nu,)."""
+    x, rate = lengths(tree, q, v)
+
+    def acting(x: list[jax.Array], rate: list[jax.Array]) -> jax.Array:
+        return _torques_at(tree.system, command, x, rate, memories)
+
+    still, moving = (jax.tree.map(f, x) for f in (jnp.zeros_like, jnp.ones_like))
+    by_x, by_rate = (
+        jax.jvp(acting, (x, rate), way)[1] for way in ((moving, still), (still, moving))
+    )
+    return by_x, by_rate
+
+
+def levers(system: System) -> list[tuple[int, Transmission]]:
+    """The actuators that do not act at a single degree of freedom, and along what they act."""
+    found = []
+    for i, a in enumerate(system.actuators):
+        if a.axis is not None:
+            gear = jnp.concatenate((jnp.zeros(3, system.dtype), a.axis.unit))
+            found.append((i, SiteTransmission(Frame(a.axis.body, a.axis.position), gear)))
+        elif a.transmission is not None and a.single_dof(system) is None:
+            found.append((i, a.transmission))
+    return found
 
 
 def generalised(
@@ -305,20 +336,45 @@ def _laws(
     memories: Memories | None,
 ) -> list[tuple[jax.Array, Any]]:
     """The torque () of each actuator, and its memory after the step, or dz/dt of its states."""
-    x, rate = lengths(tree, q, v)
-    actuators = tree.system.actuators
+    return _laws_at(tree.system, command, *lengths(tree, q, v), memories)
+
+
+def _laws_at(
+    system: System,
+    command: jax.Array,
+    x: Sequence[Scalar],
+    rate: Sequence[Scalar],
+    memories: Memories | None,
+) -> list[tuple[jax.Array, Any]]:
+    """`_laws` at lengths () and their rates ()."""
+    actuators = system.actuators
     memories = len(actuators) * (None,) if memories is None else memories
     held = [
         actuator.z if actuator.states and isinstance(actuator, Stateful) else memory
         for actuator, memory in zip(actuators, memories, strict=True)
     ]
-    taken = _taken(tree.system, command, x, rate)
+    taken = _taken(system, command, x, rate)
     given = [(*each, memory) for each, memory in zip(taken, held, strict=True)]
     found = outputs(actuators, given)
     return [
-        (real_values(f"the torque of {actuator}", torque, q.dtype), after)
+        (real_values(f"the torque of {actuator}", torque, system.dtype), after)
         for actuator, (torque, after) in zip(actuators, found, strict=True)
     ]
+
+
+def _torques_at(
+    system: System,
+    command: jax.Array,
+    x: Sequence[Scalar],
+    rate: Sequence[Scalar],
+    memories: Memories | None,
+) -> jax.Array:
+    """`torques` (nu,) at lengths () and their rates ()."""
+    own = jnp.stack([torque for torque, _ in _laws_at(system, command, x, rate, memories)])
+    within = shared(system, own)
+    # What was delivered was within the limits that actuators share, and stays.
+    given = np.array([isinstance(a, Applied) for a in system.actuators])
+    return jnp.where(given, own, within) if given.any() else within
 
 
 def _taken(
