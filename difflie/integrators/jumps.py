@@ -156,7 +156,7 @@ def jumped(
         return (v, restitution, free, still), (v, p, work, rounds, solved)
 
     start = before, contacts.restitution, free, closing.still
-    order = np.array([False, False] if again is None else [True, False, False])
+    order = jnp.asarray([False, False] if again is None else [True, False, False])
     _, (v, p, work, rounds, solved) = jax.lax.scan(ended, start, order)
     v, p, work = v[-2:], p[-2:], work[-2:]
     gained = v[0] - v[1]
