@@ -137,25 +137,27 @@ def jumped(
     before, free (nv,): the velocities v before the step, and v* after it without impulses. again:
     v* (nv,) and the targets u_0 (k,) for the jump (nv,) of a first solution, if they depend on it.
     """
+    none = jnp.zeros(len(contacts.A), free.dtype)
     if not contacts.A.size:
-        none = jnp.zeros(len(contacts.A), free.dtype)
         return free, Memory(none, jnp.zeros((), free.dtype)), jnp.asarray(True)
     coming = jnp.minimum(closing.coming, 0)
 
     def ended(state: tuple, first: jax.Array) -> tuple:
-        guess, restitution, free, still = state
+        guess, last, restitution, free, still = state
         target = jnp.maximum(still - restitution * coming, closing.least)
         laws = _laws(contacts, target, closing.closed)
-        v, p, rounds, solved = _solved(contacts.M, contacts.A, laws, free, guess)
+        v, p, rounds, solved = _solved(contacts.M, contacts.A, laws, free, guess, last)
         work = jnp.sum(p * product(contacts.A, before + v)) / 2
         if again is not None:
             new = again(product(contacts.Y, p))
             free, still = (jnp.where(first, *x) for x in zip(new, (free, still), strict=True))
         # Where nothing is gained the next one is the same again.
-        restitution = jnp.where(~first & (work > 0), 0, restitution)
-        return (v, restitution, free, still), (v, p, work, rounds, solved)
+        changes = first | (work > 0)
+        restitution = jnp.where(~first & changes, 0, restitution)
+        state = v, jnp.where(changes, 0, p), restitution, free, still
+        return state, (v, p, work, rounds, solved)
 
-    start = before, contacts.restitution, free, closing.still
+    start = before, none, contacts.restitution, free, closing.still
     order = jnp.asarray([False, False] if again is None else [True, False, False])
     _, (v, p, work, rounds, solved) = jax.lax.scan(ended, start, order)
     v, p, work = v[-2:], p[-2:], work[-2:]
@@ -214,10 +216,11 @@ def _solved(
     laws: tuple[Intervals, Coulomb],
     free: Float[Array, " nv"],
     guess: Float[Array, " nv"],
+    last: Float[Array, " m"],
 ) -> tuple[Float[Array, " nv"], Float[Array, " m"], Float[Array, ""], Bool[Array, ""]]:
     """The velocity (nv,) by the laws, its impulses (m,), the rounds (), and whether it was found.
 
-    M (v - free) = A^T p,    p = g(A v), where g are the laws.
+    M (v - free) = A^T p,    p = g(A v), where g are the laws. guess, last: of v and of p.
     """
     always, contacts = laws
     b, nv = len(always.softness), len(free)
@@ -286,7 +289,7 @@ def _solved(
         derivative=of_residual,
         n=nv,
     )
-    y, solved, rounds = found(residual, jnp.pad(guess / unit, (0, len(A))), search)
+    y, solved, rounds = found(residual, jnp.concatenate((guess / unit, push * last)), search)
     return unit * y[:nv], y[nv:] / push, rounds, solved
 
 

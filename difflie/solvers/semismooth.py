@@ -27,10 +27,10 @@ class ConvexRounds(Search):
     for factors () above 1; hessian (n, n). shift(x) (k,): the one that belongs to x. size(x) ():
     what rounding errors are measured by. derivative(x, p) (n + m, n + m): that of the residual.
 
-    Newton's method, which halves steps, is tried from the x of the guess. Where it fails it goes on
-    from the minima of convex problems. The first one is soft and not shifted. The shifts of further
-    ones go half the way to those of the last minimum: whole ways go round in circles (Acary,
-    Cadoux, Lemarechal and Malick 2011). The memory is the number of convex problems.
+    Newton's method, which halves steps, is tried from the guess, whose p is near or 0. Where it
+    fails it goes on from the minima of convex problems. The first one is soft and not shifted. The
+    shifts of further ones go half the way to those of the last minimum: whole ways go round in
+    circles (Acary, Cadoux, Lemarechal and Malick 2011). The memory is how many problems it took.
     """
 
     relaxed: Callable[[jax.Array, jax.Array], jax.Array]
@@ -71,19 +71,19 @@ class ConvexRounds(Search):
         size: Callable,
         derivative: Callable,
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        x = guess[: self.n]
-        none = jnp.zeros_like(guess[self.n :])
+        x, known = jnp.split(guess, [self.n])
 
         def one(state: tuple) -> tuple:
             x, _, _, lower, _, count = state
             softness = jnp.where(count == 1, _FIRST, jnp.ones((), x.dtype))
+            first = jnp.where(count == 0, known, 0)
             # Both loops occur in the program once.
             many, steps = jnp.where(count == 0, -1, 60), jnp.where(count == 0, 8, 30)
             minimum = ConvexNewton(lambda x: hessian(x, lower, softness), size, many)
             x, *_ = minimum.find(
                 lambda x: convex(x, lower, softness), x, minimum.hessian, minimum.size
             )
-            end, p, solved = _newton(relaxed, passed, jacobian, size, x, none, steps)
+            end, p, solved = _newton(relaxed, passed, jacobian, size, x, first, steps)
             way = jnp.where(count == 0, 0, jnp.where(count == 1, 1, 0.5))
             return x, end, p, lower + way * (shift(x) - lower), solved, count + 1
 
@@ -92,7 +92,7 @@ class ConvexRounds(Search):
             return ~solved & (count <= self.rounds)
 
         lower = jnp.zeros_like(shift(x))
-        begin = x, x, none, lower, jnp.asarray(False), jnp.asarray(0)
+        begin = x, x, known, lower, jnp.asarray(False), jnp.asarray(0)
         _, x, p, _, solved, count = jax.lax.while_loop(unfinished, one, begin)
         return jnp.concatenate((x, p)), solved, count - 1
 
@@ -117,10 +117,10 @@ def _newton(
     jacobian: Callable,
     size: Callable,
     guess: jax.Array,
-    none: jax.Array,
+    first: jax.Array,
     steps: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """x (n,) near the guess, p (m,) and whether they were found (). none (m,): zeros.
+    """x (n,) near the guess, p (m,) and whether they were found (). first (m,): the first p.
 
     A step is halved until the residual is smaller, and where it never is the best one is taken.
     Where the soft laws are met p is taken anew, as long as this moves x ever less: at last the
@@ -148,8 +148,8 @@ def _newton(
             return ~good & (tries < 10)
 
         one, infinite = jnp.ones((), x.dtype), jnp.asarray(jnp.inf, x.dtype)
-        first = one, one, infinite, no, jnp.asarray(0)
-        _, share, least, *_ = jax.lax.while_loop(searching, halve, first)
+        whole = one, one, infinite, no, jnp.asarray(0)
+        _, share, least, *_ = jax.lax.while_loop(searching, halve, whole)
         scale = size(x)
         # Where the residual is steep, its rounding errors are large, but not those of x.
         still = full <= 32 * eps * scale
@@ -169,6 +169,6 @@ def _newton(
         return ~ended & (count < allowed) & jnp.all(jnp.isfinite(x))
 
     no, infinite = jnp.asarray(False), jnp.asarray(jnp.inf, guess.dtype)
-    begin = guess, none, guess, no, infinite, no, jnp.asarray(0)
+    begin = guess, first, guess, no, infinite, no, jnp.asarray(0)
     _, p, x, _, last, *_ = jax.lax.while_loop(unfinished, improve, begin)
     return x, p, last < jnp.inf

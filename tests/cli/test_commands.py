@@ -187,9 +187,10 @@ def test_what_a_method_moves_beyond_q_and_v_is_written():
     assert list(written) == ["states_q", "states_bodies", "states_velocities", "states_rotors"]
     assert written["states_rotors"] is own.rotors
     assert not _own_states(SimpleNamespace(states=None))
-    impulses = dl.formulations.ContactMotion(jnp.zeros((2, 0)), jnp.zeros((2, 1, 3)))
+    none, contacts = jnp.zeros((2, 0)), jnp.zeros((2, 1, 3))
+    impulses = dl.formulations.ContactMotion(none, contacts, jnp.zeros(2))
     found = _own_states(SimpleNamespace(states=impulses))
-    assert list(found) == ["states_bilateral", "states_contacts"]
+    assert list(found) == ["states_bilateral", "states_contacts", "states_rounds"]
 
 
 @pytest.mark.slow
