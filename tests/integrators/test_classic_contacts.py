@@ -278,8 +278,8 @@ def test_a_gripper_lifts_a_box_and_lets_it_slip():
 
 
 @pytest.mark.slow
-def test_ten_boxes_stand_for_a_minute():
-    """Guards creep of a stack: less than 0.1 mm in 59 s, at 5 ms, each box off by up to 5 mm."""
+def test_ten_boxes_stand():
+    """Guards creep of a stack, at 5 ms, each box off by up to 5 mm: it settles in some seconds."""
     half, count = 0.05, 10
     names = [f"box{k}" for k in range(count)]
     inertia = 2 / 3 * half**2 * np.ones(3)
@@ -291,9 +291,10 @@ def test_ten_boxes_stand_for_a_minute():
     off = np.random.default_rng(0).uniform(-0.005, 0.005, (count, 2))
     heights = half + 2 * half * np.arange(count)
     q = system.neutral().reshape(count, 7).at[:, 4:].set(np.c_[off, heights]).ravel()
-    run = run_of(system, q, np.zeros(6 * count), 5e-3, 60.0, save_every=200)
+    run = run_of(system, q, np.zeros(6 * count), 5e-3, 20.0, save_every=200)
     places = np.asarray(run.q).reshape(-1, count, 7)[..., 4:]
     assert np.abs(places[-1] - places[1]).max() < 1e-4
+    assert np.abs(places[-1] - places[10]).max() < 1e-6
 
 
 def test_derivatives_through_stick_slip_and_lift_off():
