@@ -20,6 +20,8 @@ where the first one does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,7 +45,6 @@ def located(
     """
     h = jnp.asarray(h, v.dtype)
     trees, touched, pressed = problem.trees, problem.touched, problem.pressures(last) > 0
-    member = np.array([np.argmax(trees == n) for n in range(touched.shape[1])], int)
 
     def accelerating(q: jax.Array, v: jax.Array) -> jax.Array:
         return (problem.free(q, v, h) - v) / h
@@ -54,35 +55,7 @@ def located(
         """q after the time (nv,) without impulses, and the mean v on the way there."""
         return problem.coast(q, v + jnp.where(flies, time / 2, 0) * start, time)
 
-    def gaps(time: jax.Array, flies: jax.Array) -> jax.Array:
-        return problem.gaps(path(time, flies)[0])
-
-    every = jnp.ones(v.shape, bool)
-    begin, middle, end = problem.gaps(q), *(gaps(jnp.full_like(v, s * h), every) for s in (0.5, 1))
-    hits = (begin > 0) & (end <= 0) & ~pressed
-    times = h * _crossing(begin, middle, end, hits)
-
-    def first(times: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The time (nv,) of the first impact of each tree, h / 2 for none, and if it has one."""
-        each = jnp.where(hits[:, None] & touched, times[:, None], jnp.inf)
-        least = jnp.min(each, axis=0, initial=jnp.inf)
-        flies = jnp.isfinite(least)
-        return jnp.where(flies, least, h / 2)[trees], flies[trees]
-
-    def latest(time: jax.Array) -> jax.Array:
-        """The larger time (k,) of the trees of a contact."""
-        return jnp.max(jnp.where(touched, time[member], 0), axis=1, initial=0)
-
-    # Newton's method, differentiated with all that the gaps depend on. Of later impacts of a tree
-    # the parabola tells the time.
-    for _ in range(2):
-        time, flies = first(times)
-        moving = flies.astype(v.dtype)
-        gap, rate = jax.jvp(lambda time, flies=flies: gaps(time, flies), (time,), (moving,))
-        near = hits & (times <= latest(time)) & (rate < 0)
-        times = jnp.where(near, jnp.clip(times - gap / jnp.where(near, rate, -1), 0, h), times)
-
-    time, flies = first(times)
+    hits, times, time, flies = _impacts(problem, path, q, v, pressed, h)
     rest = h - time
     place, mean = path(time, flies)
     contacts = problem.constraints(place)
@@ -122,6 +95,52 @@ def located(
     half = jnp.where(soars, rest / 2, 0)
     q, arrived = problem.coast(place, ended - half * after - owed, rest)
     return (q, arrived + half * accelerating(q, arrived) + owed), memory, found
+
+
+def _impacts(
+    problem: NonsmoothMechanics,
+    path: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]],
+    q: jax.Array,
+    v: jax.Array,
+    pressed: jax.Array,
+    h: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Which contacts hit (k,), and when (k,); when trees do first (nv,), and whether they do (nv,).
+
+    path(time, flies): where trees are after times (nv,). pressed (k,): what did in the step before.
+    """
+    trees, touched = problem.trees, problem.touched
+    member = np.array([np.argmax(trees == n) for n in range(touched.shape[1])], int)
+
+    def gaps(time: jax.Array, flies: jax.Array) -> jax.Array:
+        return problem.gaps(path(time, flies)[0])
+
+    every = jnp.ones(v.shape, bool)
+    begin, middle, end = problem.gaps(q), *(gaps(jnp.full_like(v, s * h), every) for s in (0.5, 1))
+    hits = (begin > 0) & (end <= 0) & ~pressed
+    times = h * _crossing(begin, middle, end, hits)
+
+    def first(times: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The time (nv,) of the first impact of each tree, h / 2 for none, and if it has one."""
+        each = jnp.where(hits[:, None] & touched, times[:, None], jnp.inf)
+        least = jnp.min(each, axis=0, initial=jnp.inf)
+        flies = jnp.isfinite(least)
+        return jnp.where(flies, least, h / 2)[trees], flies[trees]
+
+    def latest(time: jax.Array) -> jax.Array:
+        """The larger time (k,) of the trees of a contact."""
+        return jnp.max(jnp.where(touched, time[member], 0), axis=1, initial=0)
+
+    # Newton's method, differentiated with all that the gaps depend on. Of later impacts of a tree
+    # the parabola tells the time.
+    for _ in range(2):
+        time, flies = first(times)
+        moving = flies.astype(v.dtype)
+        gap, rate = jax.jvp(lambda time, flies=flies: gaps(time, flies), (time,), (moving,))
+        near = hits & (times <= latest(time)) & (rate < 0)
+        times = jnp.where(near, jnp.clip(times - gap / jnp.where(near, rate, -1), 0, h), times)
+
+    return hits, times, *first(times)
 
 
 def _of_contacts(jumps: jax.Array, weights: jax.Array) -> jax.Array:
