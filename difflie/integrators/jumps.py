@@ -7,8 +7,9 @@ v* is the velocity after the step without impulses. A contact that closes at the
 the target u = u_0 - e A_n v.
 
 These are equations for v' alone, with the impulses as functions of A v' (`impulse_laws`), softer by
-1e-7 of the inverse mass that they move: redundant contacts share a load evenly. A convex problem is
-solved where Newton's method does not find Coulomb's law from the last velocity
+1e-7 of the inverse mass that they move: redundant contacts share a load evenly. Where bodies are
+wedged, by friction above 1, there may be no such solution near one with 1e-5, which is then taken.
+A convex problem is solved where Newton's method does not find Coulomb's law from the last velocity
 (`difflie.solvers.semismooth`).
 
 With friction, or with several contacts, Newton's restitution may gain energy (Kane and Levinson
@@ -86,7 +87,7 @@ class NonsmoothMechanics(eqx.Module):
     def coast(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        """q (nq,) and v (nv,) after the time h without forces."""
+        """q (nq,) and v (nv,) after the time h (s), () or (nv,) of each tree, without forces."""
 
     @abc.abstractmethod
     def free(

@@ -44,7 +44,7 @@ class Moreau(Method):
 
     The memory is the impulses p (m,) of the step before. located: whether the first impact of each
     tree is located within the step, so that derivatives by what changes its time are right; with
-    three more evaluations of the dynamics. Moreau 1988.
+    some more evaluations of the dynamics. Moreau 1988.
     """
 
     located: bool = False
