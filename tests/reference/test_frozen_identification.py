@@ -22,6 +22,8 @@ STEPS = re.compile(r"(?<=after )\d+(?= steps)")
 # Rounding decides where an iterated fit stops, which shows in its scores; its values, and all of
 # arms, are the same to the last digits or a small part of their errors.
 ARMS, ITERATED = 1e-6, 1e-4
+# Joints that stick make the cost of these rough: rounding decides in which of its dents a fit ends.
+ROUGH = ("go2",)
 
 
 def different(
@@ -55,6 +57,27 @@ def different(
         yield f"{path}: {found!r} instead of {kept!r}"
 
 
+def elsewhere(found: dict[str, Any], kept: dict[str, Any]) -> Iterator[str]:
+    """What says that a fit ended farther from the one kept than in a dent beside it."""
+    if not found["fit"]["cost"] <= (1 + 1e-3) * kept["fit"]["cost"]:
+        yield f"cost: {found['fit']['cost']!r} instead of {kept['fit']['cost']!r}"
+    for key in ("converged", "well_predicted"):
+        if found[key] != kept[key]:
+            yield f"{key}: {found[key]!r} instead of {kept[key]!r}"
+    if set(found["parameters"]) != set(kept["parameters"]):
+        yield f"parameters: {sorted(set(found['parameters']) ^ set(kept['parameters']))}"
+    for name in found["parameters"].keys() & kept["parameters"].keys():
+        one, other = found["parameters"][name], kept["parameters"][name]
+        if one["at_bound"] != other["at_bound"]:
+            yield f"{name}: at_bound {one['at_bound']!r}"
+        if not abs(one["value"] - other["value"]) <= 0.5 * other["std_error"]:
+            yield f"{name}: {one['value']!r} instead of {other['value']!r}"
+        if not 0.5 < one["std_error"] / other["std_error"] < 2:
+            yield f"{name}: error {one['std_error']!r} instead of {other['std_error']!r}"
+    for table in ("training", "validation"):
+        yield from different(found[table], kept[table], 0.1, table)
+
+
 def kept_of(name: str) -> dict[str, Any]:
     return json.loads((FROZEN / f"{name}.json").read_text())
 
@@ -69,6 +92,9 @@ def test_real_logs_give_what_they_gave(configuration):
     kept = kept_of(Path(configuration).name)
     # Through JSON, which writes numbers that are not finite as null.
     found = json.loads(json.dumps(frozen(identified(configuration, DATA))))
+    if configuration in ROUGH:
+        assert [*elsewhere(found, kept)] == []
+        return
     tolerance = ARMS if configuration.startswith("arms/") else ITERATED
     assert [*different(found, kept, tolerance)] == []
 
@@ -97,3 +123,14 @@ def test_differences_are_found():
     assert [*different(near, kept)] == []
     assert len([*different(far, kept)]) == 2
     assert [*different({"parameters": {}}, {"parameters": {"b": 1}})] == ["/parameters: ['b']"]
+
+
+def test_another_end_of_a_rough_fit_is_told_from_a_dent_beside():
+    """Guards the comparison of fits whose cost is rough: half an error, 1e-3 of the cost."""
+    kept = kept_of("go2")
+    assert [*elsewhere(kept, kept)] == []
+    moved = json.loads(json.dumps(kept))
+    moved["fit"]["cost"] *= 1.002
+    name, number = next(iter(moved["parameters"].items()))
+    number["value"] += 0.6 * number["std_error"]
+    assert [line.split(":")[0] for line in elsewhere(moved, kept)] == ["cost", name]
