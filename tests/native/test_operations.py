@@ -87,6 +87,18 @@ SMOOTH = {
         x.at[n[0]].set(m[0, 0]), m.at[n[1]].add(x), x.at[n[2]].set(3.0), m.at[:, n[0]].set(m[:, 0]),
         x.at[n[2]].set(3.0, mode="clip"), lax.dynamic_slice(x, (n[0].astype(np.uint32),), (2,)),
     ),
+    "several places from run time": lambda x, m, n, b: (
+        x[n % 4], x.at[n].get(mode="fill"), x.at[n - 3].get(mode="fill", fill_value=2.0),
+        m[n % 3, n % 4],
+        m.at[:, n].get(mode="clip"), n.at[n].get(mode="fill"), b.at[n].get(mode="fill"),
+        jax.vmap(lambda r, k: lax.dynamic_slice(r, (k,), (2,)))(m, n[:3]),
+        jax.vmap(lambda r, k: r.at[k].get(mode="fill"), (1, 0))(m, n),
+        jnp.take_along_axis(m, n[:3, None], 1), x.at[n].add(m[0]), x.at[n].add(m[0], mode="clip"),
+        m.at[n, n[::-1]].add(x), m.at[:, n].add(m), m.at[n[:3]].subtract(m),
+        jax.vmap(lambda r, k, y: r.at[k].set(y))(m, n[:3], x[:3]),
+        jax.vmap(lambda r, k: lax.dynamic_update_slice(r, r[:2] * r[0], (k,)))(m, n[:3]),
+        jax.ops.segment_sum(m.T, n % 2, 3),
+    ),
     "branches": lambda x, m, n, b: (
         lax.cond(b[0], lambda x: jnp.sin(x), lambda x: x * x, x),
         lax.cond(x[0] > x[1], lambda: m, lambda: -m),

@@ -113,25 +113,37 @@ def _filler(program: Program, value: Any, kind: str) -> int:
 
 
 def _dynamic_gather(program: Program, kind: str, x: Array, indices: Array, params: dict) -> Array:
-    """A gather of rows x[i] at dynamic indices, clamped."""
-    numbers = params["dimension_numbers"]
-    mapped, batch = numbers.start_index_map, indices.shape[:-1]
-    simple = not numbers.operand_batching_dims and indices.shape[-1] == len(mapped)
-    if not simple or math.prod(batch) > 64:
+    """A gather at dynamic indices."""
+    numbers, batch = params["dimension_numbers"], indices.shape[:-1]
+    if math.prod(batch) > 64:
         raise Unsupported("a gather at dynamic indices")
-    if "FILL" in str(params["mode"]) and "CLIP" not in str(params["mode"]):
-        raise Unsupported("a gather that fills, at dynamic indices")
-    zero = program.constant(0, "i32")
+    fills = "FILL" in str(params["mode"]) and "CLIP" not in str(params["mode"])
+    filler = np.array(_filler(program, params["fill_value"], kind)) if fills else None
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     pieces = []
-    for at in indices.reshape((-1, len(mapped))).tolist():
-        piece = x
+    for row in np.ndindex(*batch):
+        along = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
+        starts = {axis: program.constant(row[k], "i32") for axis, k in along}
+        starts |= zip(numbers.start_index_map, indices[row].tolist(), strict=True)
+        piece, inside = x, []
         for axis, size in enumerate(params["slice_sizes"]):
-            start = at[mapped.index(axis)] if axis in mapped else zero
-            piece = _window(program, kind, piece, axis, size, start)
-        pieces.append(np.squeeze(piece, tuple(numbers.collapsed_slice_dims)))
+            if axis in starts:
+                piece = _window(program, kind, piece, axis, size, starts[axis])
+                inside += _within(program, starts[axis], x.shape[axis] - size) if fills else []
+            else:
+                piece = np.take(piece, range(size), axis)
+        if filler is not None:
+            piece = _chosen(program, kind, program.all_of(*inside), filler, piece)
+        pieces.append(np.squeeze(piece, dropped))
     stacked = np.stack(pieces).reshape((*batch, *pieces[0].shape))
     # The axes of the batch stand where no axis of a slice does.
     return np.moveaxis(stacked, range(len(batch), stacked.ndim), numbers.offset_dims)
+
+
+def _within(program: Program, start: int, last: int) -> list[int]:
+    """The tests whether a start is in 0..last."""
+    below, above = (program.constant(k, program.types[start]) for k in (0, last))
+    return [program.compare("ge", start, below), program.compare("le", start, above)]
 
 
 def _scatter(name: str) -> Callable:
@@ -154,27 +166,35 @@ def _scatter(name: str) -> Callable:
 def _dynamic_scatter(
     program: Program, kind: str, put: Callable, x: Array, at: Array, new: Array, params: dict
 ) -> Array:
-    """A scatter of one slice at dynamic indices; outside, nothing is changed."""
-    numbers = params["dimension_numbers"]
-    if at.ndim != 1 or numbers.operand_batching_dims:
-        raise Unsupported("a scatter at dynamic indices")
-    window = np.expand_dims(new, tuple(numbers.inserted_window_dims))
-    starts = dict(zip(numbers.scatter_dims_to_operand_dims, at.tolist(), strict=True))
-    last = [n - m for n, m in zip(x.shape, window.shape, strict=True)]
-    ranges = [range(n + 1 if k in starts else 1) for k, n in enumerate(last)]
-    _check_dynamic(math.prod(map(len, ranges)))
-    changed, clips = x.copy(), "CLIP" in str(params["mode"])
+    """A scatter at dynamic indices, slice by slice; outside, nothing is changed."""
+    numbers, clips = params["dimension_numbers"], "CLIP" in str(params["mode"])
+    rows = at.shape[:-1]
+    windows = np.moveaxis(new, numbers.update_window_dims, range(len(rows), new.ndim))
+    dropped = tuple(sorted((*numbers.inserted_window_dims, *numbers.operand_batching_dims)))
+    changed = x.copy()
 
     def starts_at(start: int, k: int, last: int) -> int:
         if clips:
             return is_at(program, start, k, last)
         return program.compare("eq", start, program.constant(k, program.types[start]))
 
-    for corner in itertools.product(*ranges):
-        here = program.all_of(*(starts_at(s, corner[i], last[i]) for i, s in starts.items()))
-        part = tuple(slice(a, a + m) for a, m in zip(corner, window.shape, strict=True))
-        new_part = elementwise(lambda a, b: put(program, a, b, kind), changed[part], window)
-        changed[part] = _chosen(program, kind, here, changed[part], new_part)
+    tried = 0
+    for row in np.ndindex(*rows):
+        window = np.expand_dims(array_of(windows[row], windows.shape[len(rows) :]), dropped)
+        along = zip(
+            numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True
+        )
+        fixed = {axis: row[k] for axis, k in along}
+        starts = dict(zip(numbers.scatter_dims_to_operand_dims, at[row].tolist(), strict=True))
+        last = [n - m for n, m in zip(x.shape, window.shape, strict=True)]
+        ranges = [range(n + 1) if k in starts else [fixed.get(k, 0)] for k, n in enumerate(last)]
+        tried += math.prod(map(len, ranges))
+        _check_dynamic(tried)
+        for corner in itertools.product(*ranges):
+            here = program.all_of(*(starts_at(s, corner[i], last[i]) for i, s in starts.items()))
+            part = tuple(slice(a, a + m) for a, m in zip(corner, window.shape, strict=True))
+            both = elementwise(lambda a, b: put(program, a, b, kind), changed[part], window)
+            changed[part] = _chosen(program, kind, here, changed[part], both)
     return changed
 
 
