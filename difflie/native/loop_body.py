@@ -48,6 +48,10 @@ class LoopBody(Protocol):
         """The function as a jaxpr."""
         ...
 
+    def source(self) -> ClosedJaxpr:
+        """The traced function that this is, or is made of."""
+        ...
+
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         """All that `write` depends on, jaxprs by what `of` says of them."""
         ...
@@ -70,6 +74,9 @@ class Traced:
         return [np.broadcast_to(x, a.shape) for x, a in zip(results, self.out_avals, strict=True)]
 
     def closed(self) -> ClosedJaxpr:
+        return self._closed
+
+    def source(self) -> ClosedJaxpr:
         return self._closed
 
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
@@ -149,6 +156,9 @@ class Transposed:
     def closed(self) -> ClosedJaxpr:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
 
+    def source(self) -> ClosedJaxpr:
+        return self.body.source()
+
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "transposed", self.body.cache_key(of), self._linear, self._sizes
 
@@ -205,6 +215,9 @@ class Tangents:
     def closed(self) -> ClosedJaxpr:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
 
+    def source(self) -> ClosedJaxpr:
+        return self.body.source()
+
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         which = self._active, self._active_results, self._order
         return "tangents", self.body.cache_key(of), which
@@ -229,6 +242,9 @@ class Passing:
 
     def closed(self) -> ClosedJaxpr:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
+
+    def source(self) -> ClosedJaxpr:
+        return self.body.source()
 
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "passing", self.body.cache_key(of), self._places
@@ -261,6 +277,9 @@ class Wide:
 
     def closed(self) -> ClosedJaxpr:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
+
+    def source(self) -> ClosedJaxpr:
+        return self.body.source()
 
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "wide", self.body.cache_key(of), self._directions, self._count
@@ -312,6 +331,9 @@ class Part:
 
     def closed(self) -> ClosedJaxpr:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
+
+    def source(self) -> ClosedJaxpr:
+        return self.body.source()
 
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "part", self.body.cache_key(of), self._keep, self._wanted

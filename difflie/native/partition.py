@@ -23,6 +23,7 @@ from jax.core import Tracer
 
 from .deferred_calls import Call, with_calls
 from .jaxprs import is_literal, nested, variables
+from .loop_body import Traced
 from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
 from .rules import LARGEST, MOST_INDICES
 from .strict_user_code import region_within
@@ -182,7 +183,7 @@ class Kind(IntEnum):
 
 def has_many(closed: ClosedJaxpr, arguments: Sequence[Kind]) -> bool:
     """Whether a function of such arguments is better no program."""
-    return _entries(closed, arguments) > _MOST
+    return _entries(closed, arguments, {}) > _MOST
 
 
 def kinds_of(closed: ClosedJaxpr, arguments: Sequence[Kind]) -> dict[Any, Kind]:
@@ -244,16 +245,20 @@ def large(equations: Sequence[Any], kinds: dict[Any, Kind]) -> list[bool]:
 
 def is_large(equation: Any, kinds: dict[Any, Kind]) -> bool:
     """Whether an operation is, or has such operations inside."""
-    return _large_entries(equation, kinds) > 0
+    return _large_entries(equation, kinds, {}) > 0
 
 
-def _entries(closed: ClosedJaxpr, arguments: Sequence[Kind]) -> int:
-    """The entries of all that is large in a function."""
-    kinds = kinds_of(closed, arguments)
-    return sum(_large_entries(e, kinds) for e in closed.jaxpr.eqns)
+def _entries(closed: ClosedJaxpr, arguments: Sequence[Kind], found: dict[Any, int]) -> int:
+    """The entries of all that is large in a function; found: of those that were looked at."""
+    # A function is traced once for all its calls.
+    key = id(closed.jaxpr), tuple(arguments)
+    if key not in found:
+        kinds = kinds_of(closed, arguments)
+        found[key] = sum(_large_entries(e, kinds, found) for e in closed.jaxpr.eqns)
+    return found[key]
 
 
-def _large_entries(equation: Any, kinds: dict[Any, Kind]) -> int:
+def _large_entries(equation: Any, kinds: dict[Any, Kind], found: dict[Any, int]) -> int:
     """The entries of the array that makes an operation large; 0 where it is not."""
     name, read = equation.primitive.name, equation.invars
     largest = max(map(_size, (*read, *equation.outvars)), default=0)
@@ -266,8 +271,14 @@ def _large_entries(equation: Any, kinds: dict[Any, Kind]) -> int:
         sizes = zip(read[0].aval.shape, equation.params["slice_sizes"], strict=True)
         places = max((n - size + 1 for n, size in sizes), default=1)
         return largest if dynamic and places > MOST_INDICES else 0
+    body = equation.params["loop"].body if is_kernel(equation) else None
+    if body is not None and not isinstance(body, Traced):
+        # A derivative is not traced to be looked at: it is as large as what it is one of, of which
+        # no argument may be one that stays.
+        source = body.source()
+        return _entries(source, [Kind.VARYING] * len(source.in_avals), found)
     inside = functions(equation)
-    entries = sum(_entries(inner, given_inside(inner, equation, kinds)) for inner in inside)
+    entries = sum(_entries(inner, given_inside(inner, equation, kinds), found) for inner in inside)
     # In a program such a loop is written out.
     return entries * equation.params["length"] if name == "scan" else entries
 
