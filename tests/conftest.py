@@ -89,11 +89,12 @@ _MAPS = Path("/proc/self/maps")
 
 # The files that take longest come first, so that no worker is left with one of them at the end.
 _LONGEST = (
-    "test_frozen_identification test_second_derivatives test_internal_states test_error_estimate "
-    "test_every_robot test_adjoint test_singular_points test_mechanisms test_documents test_fit "
-    "test_contacts test_joint_protocol test_couplings test_identify test_commands test_pinocchio "
-    "test_distances_curved test_mjcf_actuators test_distances_boxes test_free_flight "
-    "test_contacts_of_files test_mjcf_controllers test_identify_arm test_distances_hulls"
+    "test_book test_frozen_identification test_second_derivatives test_internal_states "
+    "test_error_estimate test_every_robot test_adjoint test_singular_points test_mechanisms "
+    "test_documents test_fit test_contacts test_joint_protocol test_couplings test_identify "
+    "test_commands test_pinocchio test_distances_curved test_mjcf_actuators test_distances_boxes "
+    "test_free_flight test_contacts_of_files test_mjcf_controllers test_identify_arm "
+    "test_distances_hulls"
 ).split()
 
 

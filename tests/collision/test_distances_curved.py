@@ -31,8 +31,8 @@ def test_signed_distances_are_optimal(kinds):
 @EVERY
 def test_many_signed_distances_are_optimal(kinds):
     """Guards values of rare positions, and against directions that are refined."""
-    check_optimal(*kinds, 10_000)
-    pairs = at_random(*kinds, 300, seed=6)
+    check_optimal(*kinds, 2_000)
+    pairs = at_random(*kinds, 150, seed=6)
     assert (np.asarray(result(pairs).gap) - by_search(pairs, refine=True)).min() > -1e-9
 
 
@@ -78,7 +78,7 @@ NUMBERS = {
 REACH = {"sphere": 0.4, "capsule": 0.9, "cylinder": 0.8, "box": 0.5, "ellipsoid": 0.5}
 
 
-@mostly_slow([("box", "cylinder"), ("capsule", "ellipsoid"), *QUICK])
+@mostly_slow([("box", "cylinder"), ("capsule", "ellipsoid")])
 def test_shapes_on_one_axis(kinds):
     """Guards upright shapes on top of each other, and of one centre: exact, and nothing is NaN."""
     numbers = [NUMBERS[kind] for kind in kinds]

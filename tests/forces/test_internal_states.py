@@ -205,11 +205,11 @@ def test_checkpoints_keep_the_states(system):
     np.testing.assert_allclose(other, direct, rtol=1e-8)
 
 
-# In single precision one method of each way to integrate z: as a part of the point, explicitly and
-# implicitly, within the equations of the step, and in halves around it.
+# One method of each way to integrate z: as a part of the point, explicitly and implicitly, within
+# the equations of the step, and in halves around it.
 EACH_WAY = "StormerVerlet", "ImplicitMidpoint", "VariationalMidpoint", "EnergyMomentum"
-IN_BOTH = [(m.name, "float64") for m in METHODS if m.time_symmetric]
-IN_BOTH += [(name, "float32") for name in EACH_WAY]
+IN_BOTH = [(name, "float64") for name in EACH_WAY]
+IN_BOTH += [(name, "float32") for name in ("StormerVerlet", "EnergyMomentum")]
 
 
 @pytest.mark.slow
