@@ -291,6 +291,10 @@ class Formulation(eqx.Module):
         """What is saved besides q and v, a pytree; None if nothing is."""
         return None
 
+    def impacts(self, state: Any) -> jax.Array | None:
+        """How many impacts there were at times that are not located (); None without any."""
+        return None
+
     @property
     def explicit(self) -> Tree | None:
         """The system with those of its forces alone that limit the step; None where all do."""

@@ -27,12 +27,14 @@ class ContactMotion(eqx.Module):
     bilateral (m + 1, b): of the b bilateral constraints. contacts (m + 1, k, 3): of the k contacts
     and stops, normal and along the two directions of slip; divided by dt they are the mean force.
     rounds (m + 1,): how many convex problems the step took; more than 1 where Coulomb's law was
-    hard to meet, see `Moreau`.
+    hard to meet, see `Moreau`. impacts (m + 1,): how many times contacts have hit until then, at
+    times that are not located.
     """
 
     bilateral: jax.Array
     contacts: jax.Array
     rounds: jax.Array
+    impacts: jax.Array
 
 
 class NonsmoothFormulation(Formulation):
@@ -45,9 +47,12 @@ class NonsmoothFormulation(Formulation):
         return Machine(self.tree, t + h / 2, inputs)
 
     def record(self, state: State) -> ContactMotion:
-        p, rounds = state.memory
+        p, rounds, impacts = state.memory
         k = 3 * len(unilateral(self.tree).constraints)
-        return ContactMotion(p[: len(p) - k], p[len(p) - k :].reshape(-1, 3), rounds)
+        return ContactMotion(p[: len(p) - k], p[len(p) - k :].reshape(-1, 3), rounds, impacts)
+
+    def impacts(self, state: State) -> jax.Array:
+        return state.memory.impacts
 
 
 class Machine(NonsmoothMechanics):

@@ -107,10 +107,14 @@ class NonsmoothMechanics(eqx.Module):
 
 
 class Memory(NamedTuple):
-    """The impulses p (m,) of the step before, and the number () of rounds that they took."""
+    """The impulses p (m,) of the step before, and the number () of rounds that they took.
+
+    impacts (): how many times contacts have hit so far at times that are not located.
+    """
 
     impulses: Any
     rounds: Any
+    impacts: Any
 
 
 class Closing(NamedTuple):
@@ -140,7 +144,7 @@ def jumped(
     """
     none = jnp.zeros(len(contacts.A), free.dtype)
     if not contacts.A.size:
-        return free, Memory(none, jnp.zeros((), free.dtype)), jnp.asarray(True)
+        return free, Memory(none, none.sum(), none.sum()), jnp.asarray(True)
     coming = jnp.minimum(closing.coming, 0)
 
     def ended(state: tuple, first: jax.Array) -> tuple:
@@ -166,7 +170,7 @@ def jumped(
     share = _limited(jnp.sum(gained * product(contacts.M, gained)) / 2, work)
     # All of what bounces, or only a part of it.
     after, p = (a[1] + share * (a[0] - a[1]) for a in (v, p))
-    return after, Memory(p, jnp.max(rounds)), jnp.all(solved)
+    return after, Memory(p, jnp.max(rounds), none.sum()), jnp.all(solved)
 
 
 def _limited(square: Float[Array, ""], work: Float[Array, " 2"]) -> Float[Array, ""]:

@@ -56,14 +56,14 @@ class Moreau(Method):
 
     def init(self, problem: NonsmoothMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         none = jnp.zeros(problem.size, y[0].dtype)
-        return State(y, Memory(none, jnp.zeros((), none.dtype)))
+        return State(y, Memory(none, none.sum(), none.sum()))
 
     def step(
         self, problem: NonsmoothMechanics, t: Scalar, state: State, h: Scalar
     ) -> tuple[State, Bool[Array, ""]]:
-        (q, v), last = state.y, state.memory.impulses
+        (q, v), last = state.y, state.memory
         if self.located:
-            y, memory, found = located(problem, q, v, last, h)
+            y, memory, found = located(problem, q, v, last.impulses, h)
         else:
             y, memory, found = _step(problem, q, v, last, h)
         *y, reached = problem.position(*y)
@@ -73,16 +73,20 @@ class Moreau(Method):
 
 
 def _step(
-    problem: NonsmoothMechanics, q: jax.Array, v: jax.Array, last: jax.Array, h: Scalar
+    problem: NonsmoothMechanics, q: jax.Array, v: jax.Array, last: Memory, h: Scalar
 ) -> tuple[tuple, Memory, Bool[Array, ""]]:
     """q and v at the end of the step, its impulses, and whether they were found ()."""
     middle, before = problem.coast(q, v, h / 2)
     contacts = problem.constraints(middle)
     free = problem.free(middle, before, h)
-    pressed = problem.pressures(last) > 0
+    pressed = problem.pressures(last.impulses) > 0
     closing = _closing(contacts, before, free, pressed, h)
     after, memory, found = jumped(contacts, closing, before, free)
-    return problem.coast(middle, after, h / 2), memory, found
+    # What comes faster than what acts can let it in a step.
+    gained = product(contacts.normals, free - before)
+    hits = closing.closed & ~pressed & (closing.coming < -jnp.abs(gained))
+    impacts = last.impacts + jnp.sum(hits.astype(v.dtype))
+    return problem.coast(middle, after, h / 2), memory._replace(impacts=impacts), found
 
 
 def _closing(

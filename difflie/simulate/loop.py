@@ -35,7 +35,7 @@ from .adjoint import Adjoint, Direct
 from .events import Event, least, named
 from .free_flight_check import flight
 from .inputs import Input, Sampled, check_functions, samples
-from .result import Ending, Reconstruction
+from .result import Ending, Impacts, Reconstruction
 from .step_status import StepStatus
 from .time_steps import LoopState, TimeSteps
 from .trajectory import Trajectory
@@ -205,6 +205,8 @@ def _trajectory(
         looked["flight"] = flight(tree, q, v, last[0], dt, method)
     if isinstance(method, EmbeddedMuntheKaas):
         looked["substeps"] = method.substeps
+    if (impacts := loop.formulation.impacts(inner)) is not None:
+        looked["impacts"] = Impacts(jax.lax.stop_gradient(impacts))
     result = watch.result(tree.system, dt, steps, error, reconstruction, ending, **looked)
     reduced = _reduced(loop, end, *last)
     return Trajectory(t, q, v, result, record, u, torques, z, reduced=reduced)

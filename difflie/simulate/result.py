@@ -33,6 +33,27 @@ class Reconstruction(NamedTuple):
         return self.distance <= self.tolerance
 
 
+class Impacts(eqx.Module):
+    """How many impacts () a motion had whose times are those of steps, as by `Moreau`."""
+
+    count: jax.Array
+
+    @property
+    def good(self) -> Bool[Array, "*batch"]:
+        """Whether derivatives are those of the motion: a boolean scalar."""
+        return self.count == 0
+
+    def messages(self) -> list[str]:
+        """One sentence if there were any."""
+        many = int(self.count)
+        if not many:
+            return []
+        return [
+            f"{many} impact{'s' * (many > 1)}: derivatives by what changes the time of an impact "
+            "are wrong, in sign too; those of Moreau(located=True) are right"
+        ]
+
+
 class Ending(eqx.Module):
     """How a motion with events ended.
 
@@ -68,7 +89,8 @@ class Result(eqx.Module):
 
     resolution: whether the steps of an explicit method resolve damping, friction, stiffness and
     internal states at the start; flight: whether free bodies, on which nothing but gravity acts,
-    kept their momentum. Neither makes a run fail. None where there is nothing to look at.
+    kept their momentum; impacts: how many there were at times that derivatives do not know. None of
+    them makes a run fail. None where there is nothing to look at.
     not_modelled: what of the robot's file would have changed the motion and is not in the system.
     """
 
@@ -86,6 +108,7 @@ class Result(eqx.Module):
     ending: Ending | None = None
     resolution: Resolution | None = None
     flight: Flight | None = None
+    impacts: Impacts | None = None
     substeps: int | None = eqx.field(static=True, default=None)
     not_modelled: tuple[str, ...] = eqx.field(static=True, default=())
 
@@ -125,7 +148,7 @@ class Result(eqx.Module):
                 f"a singular configuration near {self._time(self.singular_step)}: the "
                 "constraints leave more than one way to go on from there"
             )
-        for looked in (self.resolution, self.flight) if self.ok else ():
+        for looked in (self.resolution, self.flight, self.impacts) if self.ok else ():
             sentences += [] if looked is None else looked.messages()
         limits = self.position_step, self.velocity_step, self.effort_step
         for kind, limit in zip(("position", "velocity", "effort"), limits, strict=True):
@@ -200,7 +223,7 @@ class Result(eqx.Module):
         places = [tuple(map(int, p)) for p in np.argwhere(~np.asarray(self.ok))]
         total = np.size(self.nonfinite_step)
         doubts = []
-        for looked in (self.resolution, self.flight):
+        for looked in (self.resolution, self.flight, self.impacts):
             bad = [] if looked is None else np.argwhere(~np.asarray(looked.good))
             if len(bad):
                 first = jax.tree.map(lambda a, i=tuple(bad[0]): a[i], looked).messages()

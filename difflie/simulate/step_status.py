@@ -120,7 +120,7 @@ class StepStatus(eqx.Module):
         ending: Ending | None = None,
         **looked: Any,
     ) -> Result:
-        """How it ended; looked: `resolution`, `flight` and `substeps` of the result."""
+        """How it ended; looked: `resolution`, `flight`, `impacts`, `substeps` of the result."""
         events = (self.singular, self.position, self.velocity, self.effort)
         # The state to which a failed step would have led has no meaning.
         last = self.last

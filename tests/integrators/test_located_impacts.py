@@ -56,6 +56,23 @@ def test_of_elastic_and_lossy_bounces():
                 assert_allclose(found[k, round(t / DT / 50)], expected, rtol=1e-5)
 
 
+def test_the_result_tells_of_impacts():
+    """Guards that nobody differentiates impacts unaware; rest on the ground is none."""
+    ball = falling(1.0, 0.4 * np.eye(3), [(0, 0, 0)], 0.0, 0.5)
+
+    def ended(z, method):
+        q = ball.neutral().at[6].set(z)
+        return dl.simulate(ball, q, np.zeros(6), dt=DT, steps=500, save_every=250, method=method)
+
+    runs = jax.vmap(lambda z: ended(z, dl.Moreau()))(jnp.array([0.0, 0.5]))
+    np.testing.assert_array_equal(runs.states.impacts[:, -1], [0, 1])
+    said = "1 impact: derivatives by what changes the time of an impact are wrong"
+    assert f"in 1 of 2, first in 1: {said}" in str(runs.result)
+    rest, hit = (jax.tree.map(lambda a, i=i: a[i], runs.result) for i in (0, 1))
+    assert "impact" not in str(rest) and said in str(hit)
+    assert "impact" not in str(ended(0.5, LOCATED).result)
+
+
 def landed(start, end, mu, e):
     """A rod with ends at +-0.5 m in a plane, x, z, angle and rates, after its only impact."""
     q, v = start[:3].copy(), start[3:].copy()
