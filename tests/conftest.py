@@ -104,8 +104,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Checks take a sixth of the time of slow tests, which call what the others have checked.
     if config.option.markexpr == "slow":
+        # Their programs are large, and few of them are needed twice: keeping them takes a
+        # fourteenth of the time. Processes that tests start still do.
+        jax.config.update("jax_enable_compilation_cache", False)
+        # Checks take a sixth of the time, and what is called here the other tests have checked.
         return
     install_import_hook(
         [
