@@ -223,6 +223,14 @@ OTHER = {
             lambda c: c[0] < 4, lambda c: (c[0] + 1, c[2], c[1]), (np.int32(0), x, 2 * x)
         ),
         lax.while_loop(lambda c: False, lambda c: 2 * c, x),
+        jax.vmap(
+            lambda k, y: lax.while_loop(
+                lambda c: c[0] < k, lambda c: (c[0] + 1, c[1] * y), (0, y)
+            )
+        )(n[:3], m),
+        jax.vmap(lambda y: lax.while_loop(lambda c: c < 3, lambda c: 2 * c, y))(x),
+        jax.vmap(jax.vmap(lambda y: lax.while_loop(lambda c: c < 3, lambda c: 2 * c, y)))(m**2 + 1),
+        jax.vmap(lambda y: lax.while_loop(lambda c: c < 3, lambda c: 2 * c, y))(x[:0]),
         lax.while_loop(lambda c: c < 7, lambda c: c + 2, 0),
     ),
     "nothing computed": lambda x, m, n,

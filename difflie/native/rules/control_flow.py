@@ -114,16 +114,34 @@ def _while(program: Program, equation: Any, *xs: Array) -> list[Array]:
     consts, start = xs[: n_cond + n_body], xs[n_cond + n_body :]
     avals = [v.aval for v in params["body_jaxpr"].jaxpr.outvars]
 
-    def unfinished(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> Array:
+    def going(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> Array:
         (more,) = write_closed(inner, params["cond_jaxpr"], [*consts[:n_cond], *carried])
-        if more.shape:
-            raise Unsupported("a loop that ends at another time for each entry")
         return more
 
+    def unfinished(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> Array:
+        more = going(inner, consts, carried)
+        either = functools.partial(inner.binary, "or", kind="b1")
+        none = inner.constant(False, "b1")
+        return array_of(functools.reduce(either, more.ravel().tolist(), none), ())
+
     def iteration(inner: Program, consts: Sequence[Array], carried: Sequence[Array]) -> list[Array]:
-        return write_closed(inner, params["body_jaxpr"], [*consts[n_cond:], *carried])
+        results = write_closed(inner, params["body_jaxpr"], [*consts[n_cond:], *carried])
+        if not params["cond_jaxpr"].out_avals[0].shape:
+            return results
+        # Of a batch, each with an end of its own, those that have ended stay as they are.
+        more = going(inner, consts, carried)
+        return [
+            _where_going(inner, more, old, np.broadcast_to(new, a.shape), kind_of(a.dtype))
+            for old, new, a in zip(carried, results, avals, strict=True)
+        ]
 
     return repeated(program, consts, start, avals, unfinished, iteration)
+
+
+def _where_going(program: Program, going: Array, old: Array, new: Array, kind: str) -> Array:
+    """The new entries where those of a batch go on, the old ones elsewhere."""
+    going = going.reshape(going.shape + (1,) * (old.ndim - going.ndim))
+    return elementwise(lambda g, x, y: program.select(g, x, y, kind), going, old, new)
 
 
 def _cond(program: Program, equation: Any, which: Array, *xs: Array) -> list[Array]:
