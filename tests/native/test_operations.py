@@ -133,6 +133,17 @@ SMOOTH = {
     ),
 }  # fmt: skip
 OTHER = {
+    "factors": lambda x, m, n, b: (
+        jnp.linalg.qr(m), jnp.linalg.qr(m.T), jnp.linalg.qr(m * (m > 0), mode="r"),
+        jnp.linalg.qr(m.T, mode="complete"), jnp.linalg.qr(0 * m), jnp.linalg.qr(jnp.diag(-x)),
+        jnp.linalg.qr(x[:, None], mode="complete"), jnp.linalg.qr(x[None]),
+        jnp.linalg.qr(jnp.triu(m)), jnp.linalg.qr(jnp.stack((m, -m))),
+    ),
+    "what nothing comes to": lambda x, m, n, b: (
+        jnp.max(m[:, :0], 1, initial=-jnp.inf), lax.reduce_max(m[:, :0], (1,)),
+        lax.reduce_min(m[:, :0], (1,)), jnp.prod(m[:, :0], 1), jnp.all(b[:0]), jnp.any(b[:0]),
+        lax.reduce_max(n[:0], (0,)), lax.reduce_min(n[:0], (0,)), jnp.max(x[:0], initial=2.0),
+    ),
     "comparisons": lambda x, m, n, b: (
         x < m, x <= m, x > m, x >= m, x == x, x != m, n < 3, n >= 2, n == 7, b == b[0],
         jnp.isfinite(m / (n - 7)), jnp.isnan(m), jnp.isinf(m / n), n.astype(np.uint32) > 3,

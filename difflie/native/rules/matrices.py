@@ -105,6 +105,65 @@ def _permutation(program: Program, equation: Any, pivots: Array) -> list[Array]:
     return [array_of(permutations, (*pivots.shape[:-1], size))]
 
 
+def _qr(program: Program, equation: Any, x: Array) -> list[Array]:
+    """Q and R with Q R = x, by reflections with the signs of LAPACK.
+
+    Q is of all columns (m, m), or of the first ones (m, min(m, n)).
+    """
+    kind, (m, n) = kind_of_result(equation), x.shape[-2:]
+    size = m if equation.params["full_matrices"] else min(m, n)
+    zero, one = program.zero(kind), program.constant(1.0, kind)
+    bases, triangles = [], []
+    for a in _matrices(x):
+        mirrors = []
+        for j in range(min(m, n)):
+            mirrors.append(_mirror(program, kind, [row[j] for row in a[j:]]))
+            _reflected(program, kind, mirrors[-1], a, j, j)
+        q = [[one if i == j else zero for j in range(size)] for i in range(m)]
+        for j in reversed(range(min(m, n))):
+            _reflected(program, kind, mirrors[j], q, j, j)
+        bases.append(q)
+        # Below the diagonal there is nothing but rounding.
+        triangles.append([[zero] * min(i, n) + row[i:] for i, row in enumerate(a[:size])])
+    batch = x.shape[:-2]
+    return [array_of(bases, (*batch, m, size)), array_of(triangles, (*batch, size, n))]
+
+
+def _mirror(program: Program, kind: str, x: list[int]) -> tuple[int, list[int]]:
+    """tau and u, u_0 = 1, with (I - tau u u^T) x along the first axis; tau is 0 where x is."""
+    first, rest = x[0], x[1:]
+    zero, one = program.zero(kind), program.constant(1.0, kind)
+    below = zero
+    for y in rest:
+        below = program.add(below, program.mul(y, y, kind), kind)
+    none = program.compare("eq", below, zero)
+    norm = program.unary("sqrt", program.add(program.mul(first, first, kind), below, kind), kind)
+    norm = program.select(none, norm, one, kind)
+    # The end is on the other side of zero, so that nothing cancels.
+    negative = program.compare("lt", first, zero)
+    end = program.select(negative, program.sub(zero, norm, kind), norm, kind)
+    step = program.sub(first, end, kind)
+    tau = program.div(program.sub(end, first, kind), end, kind)
+    scale = program.select(none, step, one, kind)
+    u = [one, *(program.div(y, scale, kind) for y in rest)]
+    return program.select(none, tau, zero, kind), u
+
+
+def _reflected(
+    program: Program, kind: str, mirror: tuple[int, list[int]], a: list[list[int]], i: int, j: int
+) -> None:
+    """Reflects the rows from i and the columns from j of a matrix."""
+    tau, u = mirror
+    zero = program.zero(kind)
+    for k in range(j, len(a[0]) if a else 0):
+        along = zero
+        for y, row in zip(u, a[i:], strict=True):
+            along = program.add(along, program.mul(y, row[k], kind), kind)
+        along = program.mul(tau, along, kind)
+        for y, row in zip(u, a[i:], strict=True):
+            row[k] = program.sub(row[k], program.mul(y, along, kind), kind)
+
+
 def _triangular_solve(program: Program, equation: Any, a: Array, b: Array) -> list[Array]:
     """x with a x = b, or x a = b, for triangular a."""
     kind, params, n = kind_of_result(equation), equation.params, a.shape[-1]
@@ -165,6 +224,7 @@ RULES |= {
     "cholesky": _cholesky,
     "lu": _lu,
     "lu_pivots_to_permutation": _permutation,
+    "qr": _qr,
     "sort": _sort,
     "triangular_solve": _triangular_solve,
 }

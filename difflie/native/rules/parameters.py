@@ -28,6 +28,10 @@ def _absent(value: Any) -> bool:
     return value is None
 
 
+def _off(value: Any) -> bool:
+    return not value
+
+
 def _on_one_device(value: Any) -> bool:
     """No sharding, or one that divides no axis, as of what one device has in `jax.shard_map`."""
     return value is None or all(axis is None for axis in getattr(value, "spec", (value,)))
@@ -102,6 +106,7 @@ PARAMETERS: Mapping[str, Mapping[str, Accepts]] = {
         _params("axes", out_sharding=_on_one_device),
     ),
     **dict.fromkeys(("pcast", "pvary"), _params("axes axis_index_groups axis_name to")),
+    "qr": _params("full_matrices use_magma", pivoting=_off),
     "reduced_vary_cast": _params("axes"),
     "reshard": _params("concrete_mesh", dst_sharding=_on_one_device),
     "reshape": _PLACED | _params("new_sizes dimensions"),

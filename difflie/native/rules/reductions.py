@@ -11,11 +11,26 @@ from typing import Any
 import numpy as np
 
 from ..jaxprs import nested
-from ..program import Program, Unsupported
+from ..program import NUMPY, Program, Unsupported
 from .writing import PLAIN, RULES, Array, array_of, elementwise, kind_of_result
 
 # Smaller products of matrices are scalars; rows of few columns fill no vectors.
 _FEWEST_COLUMNS, _LEAST_PRODUCTS = 4, 250
+
+
+def _of_nothing(name: str, kind: str) -> Any:
+    """What changes no result of an operation."""
+    if name in ("add", "mul"):
+        return NUMPY[kind].type(name == "mul").item()
+    most = name in ("min", "and")
+    if kind == "b1":
+        return most
+    if kind[0] == "f":
+        return math.inf if most else -math.inf
+    if name in ("and", "or"):
+        return int(~NUMPY[kind].type(0)) if most else 0
+    info = np.iinfo(NUMPY[kind])
+    return int(info.max if most else info.min)
 
 
 def _reduction(name: str) -> Callable:
@@ -25,9 +40,7 @@ def _reduction(name: str) -> Callable:
         kept = [i for i in range(x.ndim) if i not in axes]
         shape = tuple(x.shape[i] for i in kept)
         if not x.size:
-            if math.prod(shape) and name != "add":
-                raise Unsupported("the reduction of nothing")
-            return [np.full(shape, program.zero(kind), np.int64)]
+            return [np.full(shape, program.constant(_of_nothing(name, kind), kind), np.int64)]
         rows = np.transpose(x, [*kept, *axes]).reshape((math.prod(shape), -1)).tolist()
         f = functools.partial(program.binary, name, kind=kind)
         return [array_of([functools.reduce(f, row) for row in rows], shape)]
