@@ -188,9 +188,9 @@ def test_what_a_method_moves_beyond_q_and_v_is_written():
     assert written["states_rotors"] is own.rotors
     assert not _own_states(SimpleNamespace(states=None))
     none, contacts = jnp.zeros((2, 0)), jnp.zeros((2, 1, 3))
-    impulses = dl.formulations.ContactMotion(none, contacts, jnp.zeros(2))
+    impulses = dl.formulations.ContactMotion(none, contacts, jnp.zeros(2), jnp.zeros(2))
     found = _own_states(SimpleNamespace(states=impulses))
-    assert list(found) == ["states_bilateral", "states_contacts", "states_rounds"]
+    assert list(found) == ["states_bilateral", "states_contacts", "states_rounds", "states_impacts"]
 
 
 @pytest.mark.slow
