@@ -1,5 +1,6 @@
 """What holds for every pair of kinds of shapes."""
 
+import functools
 from typing import Any
 
 import jax
@@ -143,6 +144,28 @@ def pose(position: Any, turn: Any = (0.0, 0.0, 0.0)) -> Transform:
     return Transform(Matrix.from_array(rotation), Vector.from_array(jnp.array(position, float)))
 
 
+@functools.cache
+def _with_derivatives(kinds: tuple[str, str]) -> Any:
+    """The contact points of a pair, and derivatives by both poses along a direction."""
+    find = contact_points(*kinds)
+
+    @jax.jit
+    def found(poses: Any, tangent: Any, numbers: Any, numbers_b: Any) -> Any:
+        def gap(poses: Any) -> Any:
+            return deepest(find(poses[0], numbers, poses[1], numbers_b)).gap
+
+        def everything(poses: Any) -> Any:
+            found = find(poses[0], numbers, poses[1], numbers_b)
+            return sum(x.sum() for x in jax.tree.leaves((found.gap, found.normal, found.first)))
+
+        along = jax.jvp(everything, (poses,), (tangent,))
+        second_order = jax.jvp(jax.grad(gap), (poses,), (tangent,))
+        derivatives = along, jax.grad(everything)(poses), second_order
+        return find(poses[0], numbers, poses[1], numbers_b), derivatives
+
+    return found
+
+
 def checked(
     kinds: tuple[str, str], first: Transform, numbers: Any, second: Transform, numbers_b: Any
 ) -> Witness:
@@ -150,20 +173,9 @@ def checked(
 
     Derivatives are taken along a direction that is no axis, and of a sum that leaves nothing out.
     """
-    find = contact_points(*kinds)
-
-    def gap(poses: Any) -> Any:
-        return deepest(find(poses[0], numbers, poses[1], numbers_b)).gap
-
-    def everything(poses: Any) -> Any:
-        found = find(poses[0], numbers, poses[1], numbers_b)
-        return sum(x.sum() for x in jax.tree.leaves((found.gap, found.normal, found.first)))
-
     poses = first, second
     rng = np.random.default_rng(0)
     tangent = jax.tree.map(lambda x: jnp.asarray(rng.normal(size=jnp.shape(x))), poses)
-    along = jax.jvp(everything, (poses,), (tangent,))
-    second_order = jax.jvp(jax.grad(gap), (poses,), (tangent,))
-    leaves = jax.tree.leaves((along, jax.grad(everything)(poses), second_order))
-    assert all(np.isfinite(x).all() for x in leaves)
-    return find(first, numbers, second, numbers_b)
+    found, derivatives = _with_derivatives(tuple(kinds))(poses, tangent, numbers, numbers_b)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(derivatives))
+    return found
