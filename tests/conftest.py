@@ -98,13 +98,17 @@ _LONGEST = (
 ).split()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("thorough"):  # as some cases of slow tests
+            item.own_markers = [m for m in item.own_markers if m.name != "slow"]
     places = {f"{name}.py": i for i, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.markexpr == "slow":
+    if config.option.markexpr in ("slow", "thorough"):
         # Their programs are large, and few of them are needed twice: keeping them takes a
         # fourteenth of the time. Processes that tests start still do.
         jax.config.update("jax_enable_compilation_cache", False)
@@ -168,7 +172,7 @@ def _few_programs():
     have, compilation crashes.
     """
     yield
-    if _MAPS.exists() and (_pieces() > 20_000 or _memory() > _held[0] + 2e9):
+    if _MAPS.exists() and (_pieces() > 20_000 or _has_grown()):
         jax.clear_caches()
         gc.collect()
         _give_back()
@@ -186,6 +190,20 @@ def _give_back() -> None:
 
 def _pieces() -> int:
     return _MAPS.read_bytes().count(b"\n")
+
+
+def _has_grown() -> bool:
+    # Giving up takes seconds, and what is common to tests is compiled once more after it.
+    return _memory() > _held[0] + (2e9 if _available() < _WHOLE / 3 else 4e9)
+
+
+_WHOLE = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _available() -> float:
+    """Memory that no process needs, in bytes."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return 1024 * float(next(x.split()[1] for x in lines if x.startswith("MemAvailable")))
 
 
 def _memory() -> float:

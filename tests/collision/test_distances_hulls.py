@@ -19,7 +19,13 @@ def test_full_precision(kinds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kinds", POLYTOPES)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(kinds, marks=() if kinds[0] in ("box", "hull") else pytest.mark.thorough)
+        for kinds in POLYTOPES
+    ],
+)
 def test_many_signed_distances(kinds):
     """Guards rare positions: of two thousand a few that overlap lie too deep."""
     pairs = at_random(*kinds, 2_000, seed=4)

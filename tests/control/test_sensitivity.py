@@ -121,7 +121,9 @@ def test_the_second_derivative_of_a_cost():
 
 
 @SLOW
-@pytest.mark.parametrize("solver", [dc.FDDP(), dc.InteriorPoint()], ids=str)
+@pytest.mark.parametrize(
+    "solver", [pytest.param(dc.FDDP(), marks=pytest.mark.thorough), dc.InteriorPoint()], ids=str
+)
 def test_second_derivatives_of_the_cost_in_all_nestings(solver):
     """By start and mass: the cost is c m^2 (1 - q0)^2."""
     cost = lambda x: push(x, solver)  # noqa: E731

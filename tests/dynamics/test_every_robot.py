@@ -209,7 +209,13 @@ def tolerance(name, path, base, mass_matrices):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("company", COMPANIES)
+@pytest.mark.parametrize(
+    "company",
+    [
+        pytest.param(c, marks=pytest.mark.thorough if c in ("plain 1", "plain 2") else ())
+        for c in COMPANIES
+    ],
+)
 def test_agrees_with_pinocchio(company):
     members = [(path, "free") for path in COMPANIES[company]]
     members += [(path, "fixed") for path in COMPANIES[company] if path not in STILL]

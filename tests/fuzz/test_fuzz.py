@@ -157,7 +157,7 @@ def test_changed_files(tmp_path, monkeypatch, request):
     check(tmp_path, range(first, first + 40), monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ten_thousand_changed_files(tmp_path, monkeypatch, request):
     first = 10_000 + 2_000 * request.config.getoption("--fuzz-seed")
     check(tmp_path, range(first, first + 2_000), monkeypatch)

@@ -52,7 +52,7 @@ def test_numbers_of_simulated_tosses_are_found():
     assert (found.standard_errors < 0.05 * truth).all()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(not (DATA / "tossed_cube").is_dir(), reason=f"no measured data in {DATA}")
 def test_tosses_of_a_real_cube_predict_others_better_than_published_values(monkeypatch):
     """Of half the tosses of the experiment; friction and half edge as those of all of them."""

@@ -77,7 +77,7 @@ def test_no_step_is_left_unsolved(kind):
     check(METHODS[kind], kind, 0, 20, 30)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS[:6])
 def test_no_step_of_a_thousand_arms_is_left_unsolved(method):
     for kind in range(5):

@@ -81,7 +81,7 @@ def test_energy_momentum_and_constraints_of_a_chain_with_springs():
     assert drift(sum(run.energy(CHAIN))) < 2e-2
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_chain_over_fifty_seconds():
     energy, momentum, read, constraints, _ = run_chain(5000)
     assert energy < 2e-12

@@ -11,11 +11,11 @@ import pytest
 import difflie as dl
 
 pytest.importorskip("mujoco")
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("ground", ["plane", "hills"])
+@pytest.mark.slow
+@pytest.mark.parametrize("ground", ["plane", pytest.param("hills", marks=pytest.mark.thorough)])
 def test_the_worked_example_walks(ground, monkeypatch):
     """Guards experiments/trot.py: 10 s forwards on a plane and on a height field, upright."""
     monkeypatch.syspath_prepend(str(ROOT / "experiments"))
@@ -53,6 +53,7 @@ def gait(t, q, v):
     return jnp.stack([0 * lift, 0.5 + 0.6 * lift + swing, 1 + lift], 1).ravel()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not used")
 @pytest.mark.parametrize("ground", ["plane", "its height field"])
 def test_barkour_trots(ground, tmp_path):

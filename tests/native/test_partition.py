@@ -257,7 +257,7 @@ def gradient(method, adjoint, **how):
     return lambda *args: eqx.filter_grad(lambda both, *rest: total(*both, *rest))(*args)
 
 
-slow = functools.partial(pytest.param, marks=pytest.mark.slow)
+thorough = functools.partial(pytest.param, marks=pytest.mark.thorough)
 
 
 @pytest.mark.slow
@@ -266,10 +266,10 @@ slow = functools.partial(pytest.param, marks=pytest.mark.slow)
     [
         ("SemiImplicitEuler", dl.Direct(), {"save_every": 2}),
         ("RKMK4", dl.Direct(), {}),
-        slow("RKMK4", dl.RecursiveCheckpoint(6), {"steps": 7}),
-        slow("StormerVerlet", dl.Reversible(), {}),
-        slow("ImplicitMidpoint", dl.Direct(), {}),
-        slow("RKMK4", dl.Direct(), {"until": lambda t, q, v: 0.35 - q[0]}),
+        ("RKMK4", dl.RecursiveCheckpoint(6), {"steps": 7}),
+        thorough("StormerVerlet", dl.Reversible(), {}),
+        thorough("ImplicitMidpoint", dl.Direct(), {}),
+        ("RKMK4", dl.Direct(), {"until": lambda t, q, v: 0.35 - q[0]}),
     ],
 )
 def test_simulations(method, adjoint, how, monkeypatch):

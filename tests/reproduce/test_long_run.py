@@ -20,7 +20,7 @@ def test_a_fine_method_keeps_what_the_machines_keep():
         assert row["manifold_defect"] < 1e-13
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_table_and_its_picture(tmp_path, monkeypatch):
     monkeypatch.setattr(long_run, "METHODS", (by_name("SemiImplicitEuler"), by_name("RKMK4")))
     numbers = REPRODUCTIONS["long-run"].compute(tmp_path, steps=2000)

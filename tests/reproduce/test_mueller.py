@@ -51,7 +51,7 @@ def test_the_slope_of_errors():
     assert comparison.slope(np.full(len(errors), 1e-15)) is None
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_orders_norms_and_joints(tmp_path):
     # One test, because the workers of a parallel run share no fixture.
     numbers = REPRODUCTIONS["mueller"].compute(tmp_path / "new")

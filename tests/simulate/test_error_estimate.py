@@ -209,10 +209,10 @@ def test_a_run_that_failed():
     [
         *((heavy_top, method) for method in ("SemiImplicitEuler", "RKMK4", "GeneralizedAlpha")),
         (pendulum, "RKMK4"),
-        (four_bars, "GeneralizedAlpha"),
+        pytest.param(four_bars, "GeneralizedAlpha", marks=pytest.mark.thorough),
         (slider_crank, "SemiImplicitEuler"),
         (bricard, "RKMK4"),
-        (squeezer, "GeneralizedAlpha"),
+        pytest.param(squeezer, "GeneralizedAlpha", marks=pytest.mark.thorough),
     ],
 )
 def test_of_published_mechanisms(problem, method):

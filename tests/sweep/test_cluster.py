@@ -55,7 +55,9 @@ def test_a_killed_worker_changes_nothing(others, whole, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in (1, 2))]
+)
 def test_many_killed_workers_change_nothing(others, whole, tmp_path, seed):
     """Guards the same for several moments of one sweep."""
     moments = np.random.default_rng(seed).choice(np.arange(1, 12), 3, replace=False)

@@ -57,7 +57,15 @@ def test_two_processes_compute_one_table(whole, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ending", "who"), [("die", 0), ("die", 1), ("fail", 0), ("fail", 1)])
+@pytest.mark.parametrize(
+    ("ending", "who"),
+    [
+        ("die", 0),
+        pytest.param("die", 1, marks=pytest.mark.thorough),
+        pytest.param("fail", 0, marks=pytest.mark.thorough),
+        ("fail", 1),
+    ],
+)
 def test_no_process_waits_for_ever(ending, who, whole, tmp_path):
     """Guards what becomes of the others where one dies or fails, and that the same call goes on."""
     endings = [ending if k == who else "" for k in range(2)]

@@ -1,4 +1,5 @@
-"""The figures of Goetz 2024: a few standard runs always, all of them with `-m slow`."""
+"""The figures of Goetz 2024: a few standard runs always, all of them with
+`-m thorough`."""
 
 import io
 import json
@@ -111,7 +112,7 @@ def test_single_precision_is_refused():
         jax.config.update("jax_enable_x64", True)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_everything(tmp_path):
     # One test, because the workers of a parallel run share no fixture.
     stages = []
