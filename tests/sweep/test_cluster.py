@@ -169,7 +169,7 @@ def test_schedulers_that_are_not_there_are_named(monkeypatch):
         dl.sweep(lambda numbers: {"y": numbers["x"]}, few, engine=Dask(3))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_chunk_that_ends_its_workers_is_left_out(client, tmp_path):
     """Guards that all others are there, its name, and that the same call computes it."""
 
