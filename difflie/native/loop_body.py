@@ -83,7 +83,23 @@ class Traced:
         return "traced", of(self._closed)
 
 
-class Transposed:
+class _Derived:
+    """A body that is made of another one, and traced where its jaxpr is asked for."""
+
+    body: LoopBody
+    in_avals: list[Any]
+
+    def apply(self, *args: Any) -> list[Any]:
+        raise NotImplementedError
+
+    def closed(self) -> ClosedJaxpr:
+        return jax.make_jaxpr(self.apply)(*self.in_avals)
+
+    def source(self) -> ClosedJaxpr:
+        return self.body.source()
+
+
+class Transposed(_Derived):
     """The transpose of the body of a loop in those constants and rows, and in all it carries.
 
     Its constants are those in which the loop is not linear. It carries the cotangents of what the
@@ -153,17 +169,11 @@ class Transposed:
 
         return self._ordered(like(cotangents, self._avals), sums, add)
 
-    def closed(self) -> ClosedJaxpr:
-        return jax.make_jaxpr(self.apply)(*self.in_avals)
-
-    def source(self) -> ClosedJaxpr:
-        return self.body.source()
-
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "transposed", self.body.cache_key(of), self._linear, self._sizes
 
 
-class Tangents:
+class Tangents(_Derived):
     """The tangents of those results of a body, from its arguments and the tangents of those.
 
     active: which arguments have a tangent. order: argument i of this body is `order[i]` of the list
@@ -212,18 +222,12 @@ class Tangents:
         tangents = [next(given) if v else None for v in self._active]
         return _those(written.write(program, points, tangents)[1], self._active_results)
 
-    def closed(self) -> ClosedJaxpr:
-        return jax.make_jaxpr(self.apply)(*self.in_avals)
-
-    def source(self) -> ClosedJaxpr:
-        return self.body.source()
-
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         which = self._active, self._active_results, self._order
         return "tangents", self.body.cache_key(of), which
 
 
-class Passing:
+class Passing(_Derived):
     """A body that also returns some of its arguments."""
 
     def __init__(self, body: LoopBody, places: Sequence[int]):
@@ -240,17 +244,11 @@ class Passing:
     def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [*self.body.write(program, args), *self._some(args)]
 
-    def closed(self) -> ClosedJaxpr:
-        return jax.make_jaxpr(self.apply)(*self.in_avals)
-
-    def source(self) -> ClosedJaxpr:
-        return self.body.source()
-
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "passing", self.body.cache_key(of), self._places
 
 
-class Wide:
+class Wide(_Derived):
     """A body of tangents for several directions at once, a first axis of each tangent."""
 
     def __init__(self, body: LoopBody, directions: Sequence[bool], count: int):
@@ -275,17 +273,11 @@ class Wide:
         ]
         return [np.stack(row) for row in zip(*rows, strict=True)]
 
-    def closed(self) -> ClosedJaxpr:
-        return jax.make_jaxpr(self.apply)(*self.in_avals)
-
-    def source(self) -> ClosedJaxpr:
-        return self.body.source()
-
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "wide", self.body.cache_key(of), self._directions, self._count
 
 
-class Part:
+class Part(_Derived):
     """Some results of a body, which need some of its arguments only."""
 
     def __init__(self, body: LoopBody, keep: Sequence[bool], wanted: Sequence[bool]):
@@ -328,12 +320,6 @@ class Part:
         if known is None or (known.repeats and any(map(program.is_linear, flat(given)))):
             return _those(self.body.write(program, given), self._wanted)
         return known.copied(program, given, self._wanted)
-
-    def closed(self) -> ClosedJaxpr:
-        return jax.make_jaxpr(self.apply)(*self.in_avals)
-
-    def source(self) -> ClosedJaxpr:
-        return self.body.source()
 
     def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "part", self.body.cache_key(of), self._keep, self._wanted

@@ -251,7 +251,7 @@ def is_large(equation: Any, kinds: dict[Any, Kind]) -> bool:
 def _entries(closed: ClosedJaxpr, arguments: Sequence[Kind], found: dict[Any, int]) -> int:
     """The entries of all that is large in a function; found: of those that were looked at."""
     # A function is traced once for all its calls.
-    key = id(closed.jaxpr), tuple(arguments)
+    key = id(closed.jaxpr), tuple(map(id, closed.consts)), tuple(arguments)
     if key not in found:
         kinds = kinds_of(closed, arguments)
         found[key] = sum(_large_entries(e, kinds, found) for e in closed.jaxpr.eqns)
@@ -273,8 +273,8 @@ def _large_entries(equation: Any, kinds: dict[Any, Kind], found: dict[Any, int])
         return largest if dynamic and places > MOST_INDICES else 0
     body = equation.params["loop"].body if is_kernel(equation) else None
     if body is not None and not isinstance(body, Traced):
-        # A derivative is not traced to be looked at: it is as large as what it is one of, of which
-        # no argument may be one that stays.
+        # A derivative is not traced only to be looked at: it has the constants of the function that
+        # it is of. That function was small with its arguments, or it would be no kernel.
         source = body.source()
         return _entries(source, [Kind.VARYING] * len(source.in_avals), found)
     inside = functions(equation)

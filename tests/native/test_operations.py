@@ -143,6 +143,7 @@ OTHER = {
         jnp.max(m[:, :0], 1, initial=-jnp.inf), lax.reduce_max(m[:, :0], (1,)),
         lax.reduce_min(m[:, :0], (1,)), jnp.prod(m[:, :0], 1), jnp.all(b[:0]), jnp.any(b[:0]),
         lax.reduce_max(n[:0], (0,)), lax.reduce_min(n[:0], (0,)), jnp.max(x[:0], initial=2.0),
+        lax.reduce_and(n[:0], (0,)), lax.reduce_or(n[:0], (0,)),
     ),
     "comparisons": lambda x, m, n, b: (
         x < m, x <= m, x > m, x >= m, x == x, x != m, n < 3, n >= 2, n == 7, b == b[0],

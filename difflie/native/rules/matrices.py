@@ -130,7 +130,10 @@ def _qr(program: Program, equation: Any, x: Array) -> list[Array]:
 
 
 def _mirror(program: Program, kind: str, x: list[int]) -> tuple[int, list[int]]:
-    """tau and u, u_0 = 1, with (I - tau u u^T) x along the first axis; tau is 0 where x is."""
+    """tau and u, u_0 = 1, with (I - tau u u^T) x along the first axis; tau = 0 where x lies there.
+
+    The squares of x have to be within the range of numbers.
+    """
     first, rest = x[0], x[1:]
     zero, one = program.zero(kind), program.constant(1.0, kind)
     below = zero
