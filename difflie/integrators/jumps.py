@@ -142,9 +142,9 @@ def jumped(
     before, free (nv,): the velocities v before the step, and v* after it without impulses. again:
     v* (nv,) and the targets u_0 (k,) for the jump (nv,) of a first solution, if they depend on it.
     """
-    none = jnp.zeros(len(contacts.A), free.dtype)
+    none, zero = jnp.zeros(len(contacts.A), free.dtype), jnp.zeros((), free.dtype)
     if not contacts.A.size:
-        return free, Memory(none, none.sum(), none.sum()), jnp.asarray(True)
+        return free, Memory(none, zero, zero), jnp.asarray(True)
     coming = jnp.minimum(closing.coming, 0)
 
     def ended(state: tuple, first: jax.Array) -> tuple:
@@ -170,7 +170,7 @@ def jumped(
     share = _limited(jnp.sum(gained * product(contacts.M, gained)) / 2, work)
     # All of what bounces, or only a part of it.
     after, p = (a[1] + share * (a[0] - a[1]) for a in (v, p))
-    return after, Memory(p, jnp.max(rounds), none.sum()), jnp.all(solved)
+    return after, Memory(p, jnp.max(rounds), zero), jnp.all(solved)
 
 
 def _limited(square: Float[Array, ""], work: Float[Array, " 2"]) -> Float[Array, ""]:

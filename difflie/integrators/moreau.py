@@ -55,8 +55,8 @@ class Moreau(Method):
     stability: ClassVar[tuple[float, float]] = 2.0, 2.0
 
     def init(self, problem: NonsmoothMechanics, t: Scalar, y: Any, h: Scalar) -> State:
-        none = jnp.zeros(problem.size, y[0].dtype)
-        return State(y, Memory(none, none.sum(), none.sum()))
+        none, zero = jnp.zeros(problem.size, y[0].dtype), jnp.zeros((), y[0].dtype)
+        return State(y, Memory(none, zero, zero))
 
     def step(
         self, problem: NonsmoothMechanics, t: Scalar, state: State, h: Scalar

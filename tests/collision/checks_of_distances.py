@@ -1,6 +1,7 @@
 """What holds for every pair of kinds of shapes."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -39,10 +40,15 @@ def check_against_coal(kind_a: str, kind_b: str, n: int, tolerance: float = 2e-1
     assert error[known].max() < 0
 
 
-def mostly_slow(pairs: list[tuple[str, str]], *quick: tuple[str, str]) -> Any:
-    """Parameters `kinds`: those pairs, all but a few only in slow tests."""
+def mostly_slow(
+    pairs: list[tuple[str, str]],
+    *quick: tuple[str, str],
+    thorough: Sequence[tuple[str, str]] = (),
+) -> Any:
+    """Parameters `kinds`: those pairs, all but a few only in slow or in thorough tests."""
     marks = [() if kinds in quick else pytest.mark.slow for kinds in pairs]
     params = [pytest.param(kinds, marks=m) for kinds, m in zip(pairs, marks, strict=True)]
+    params += [pytest.param(kinds, marks=pytest.mark.thorough) for kinds in thorough]
     return pytest.mark.parametrize("kinds", params)
 
 

@@ -1,12 +1,12 @@
 """Distances of shapes that are rounded: gradients without jumps, and how far they are off."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from checks_of_distances import mostly_slow
 from pairs_at_random import at_random, result
 
 import difflie as dl
@@ -16,12 +16,19 @@ from difflie.groups import so3
 from difflie.groups.components import Matrix, Vector
 from difflie.spatial import Transform
 
-# One search does for all pairs, so each kind is here once, with a plane and with another.
-PAIRS = [
-    *[("plane", kind) for kind in ("sphere", "cylinder", "hull")],
-    *[("sphere", "capsule"), ("capsule", "ellipsoid"), ("cylinder", "hull"), ("box", "box")],
-]
-EVERY = mostly_slow(PAIRS, ("plane", "hull"), ("box", "box"))
+KINDS = "sphere", "capsule", "cylinder", "box", "ellipsoid", "hull"
+PAIRS = [("plane", kind) for kind in KINDS]
+PAIRS += list(itertools.combinations_with_replacement(KINDS, 2))
+QUICK = ("plane", "hull"), ("box", "box")
+# One search does for all pairs, so that these, which have every kind, stand for the others.
+OFTEN = ("plane", "cylinder"), ("sphere", "capsule"), ("capsule", "ellipsoid"), ("cylinder", "hull")
+EVERY = pytest.mark.parametrize(
+    "kinds",
+    [
+        *(pytest.param(p, marks=() if p in QUICK else pytest.mark.slow) for p in QUICK + OFTEN),
+        *(pytest.param(p, marks=pytest.mark.thorough) for p in PAIRS if p not in QUICK + OFTEN),
+    ],
+)
 R = 0.02
 
 

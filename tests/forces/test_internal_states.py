@@ -208,8 +208,14 @@ def test_checkpoints_keep_the_states(system):
 # One method of each way to integrate z: as a part of the point, explicitly and implicitly, within
 # the equations of the step, and in halves around it.
 EACH_WAY = "StormerVerlet", "ImplicitMidpoint", "VariationalMidpoint", "EnergyMomentum"
-IN_BOTH = [(name, "float64") for name in EACH_WAY]
-IN_BOTH += [(name, "float32") for name in ("StormerVerlet", "ImplicitMidpoint")]
+OFTEN = [(name, "float64") for name in EACH_WAY]
+OFTEN += [(name, "float32") for name in ("StormerVerlet", "ImplicitMidpoint")]
+OTHERS = [(m.name, "float64") for m in METHODS if m.time_symmetric]
+OTHERS += [(name, "float32") for name in EACH_WAY]
+IN_BOTH = [
+    *OFTEN,
+    *(pytest.param(*c, marks=pytest.mark.thorough) for c in OTHERS if c not in OFTEN),
+]
 
 
 @pytest.mark.slow

@@ -106,7 +106,10 @@ def quantities(system, far, q, v, a, tau, wrench):
     return found, pairs
 
 
-CASES = [(few, "unrolled"), (few, "scanned"), (bodies, "unrolled")]
+CASES = [
+    *((few, "unrolled"), (few, "scanned"), (bodies, "unrolled")),
+    pytest.param(bodies, "scanned", marks=pytest.mark.thorough),
+]
 
 
 @pytest.mark.slow

@@ -1,5 +1,4 @@
-"""The figures of Goetz 2024: a few standard runs always, all of them with
-`-m thorough`."""
+"""The figures of Goetz 2024: a few standard runs always, all with `-m thorough`."""
 
 import io
 import json
