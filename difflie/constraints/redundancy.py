@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
-from ..solvers.linear import SMALL, factor_from_tips, singular_values
+from ..solvers.linear import SMALL, factor_from_tips
+from ..solvers.singular_values import bidiagonal, singular_value, values_above
 from ..system.arguments import checked
 from ..system.frozen import unfreeze
 from ..system.kinematic_tree import Tree
@@ -75,24 +76,25 @@ def inconsistent_parameters(system: System, q: Any) -> System:
     return jax.tree.map(lambda a: np.any(np.abs(a) > 1e-8, axis=0), changes)
 
 
-def independence(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n"]:
-    """Singular values (min(m, nv),) of A M^-1/2, the largest first.
+def independence(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " k"]:
+    """The band (2 min(m, nv) - 1,) of A M^-1/2, from which its singular values follow.
 
-    A (m, nv), M (nv, nv) at the configuration q (nq,). They do not depend on the choice of the
-    velocities. Not differentiated.
+    A (m, nv), M (nv, nv) at the configuration q (nq,). The values do not depend on the choice of
+    the velocities. Not differentiated. See `solvers.singular_values`.
     """
     A = equations(bilateral(tree), q).jacobian()
     scaled = jax.scipy.linalg.solve_triangular(factor_from_tips(crba(tree, q)), A.T)
     if min(scaled.shape) > SMALL:
-        return jnp.linalg.svd(jax.lax.stop_gradient(scaled), compute_uv=False)
-    return singular_values(scaled)
+        values = jnp.linalg.svd(jax.lax.stop_gradient(scaled), compute_uv=False)
+        return jnp.stack((values, 0 * values), 1).ravel()[:-1]
+    return bidiagonal(scaled)
 
 
 class Margin(eqx.Module):
     """How far a motion is from losing the rank that its constraints have at the start.
 
-    rank (): that at the start; value (): the singular value of `independence` that would be lost;
-    lost (): whether it is zero, or would be within another such step.
+    rank (): that at the start; value (): the singular value of `independence` that would be lost,
+    to 10 bits; lost (): whether it is zero, or would be within another such step.
     """
 
     rank: jax.Array
@@ -104,17 +106,21 @@ class Margin(eqx.Module):
         """The margin at the configuration q (nq,); None for a system without constraints."""
         if not bilateral(tree.system).constraints:
             return None
-        values = independence(tree, q)
-        rank = jnp.sum(values > _rounding(values))
-        return Margin(rank, values[rank - 1], jnp.asarray(False))
+        band = independence(tree, q)
+        rank = values_above(band, _rounding(band))
+        return Margin(rank, _last(band, rank), jnp.asarray(False))
 
     def at(self, tree: Tree, q: Float[Array, " nq"]) -> Margin:
         """The margin at the configuration q (nq,) one step later."""
-        values = independence(tree, q)
-        value = values[self.rank - 1]
-        lost = (value <= self.value - value) | (value <= _rounding(values))
+        band = independence(tree, q)
+        value = _last(band, self.rank)
+        lost = (value <= self.value - value) | (value <= _rounding(band))
         return Margin(self.rank, value, lost)
 
 
-def _rounding(values: jax.Array) -> jax.Array:
-    return 1e3 * jnp.finfo(values.dtype).eps * values[0]
+def _last(band: jax.Array, rank: jax.Array) -> jax.Array:
+    return singular_value(band, jnp.maximum(rank, 1) - 1, 10)
+
+
+def _rounding(band: jax.Array) -> jax.Array:
+    return 1e3 * jnp.finfo(band.dtype).eps * jnp.sqrt(jnp.sum(band * band))

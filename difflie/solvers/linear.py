@@ -13,7 +13,7 @@ matrices are in plain arithmetic, which compiles into a native loop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,8 @@ import numpy as np
 
 # So many times each pair of rows is rotated at most; ten are plenty for matrices of any size here.
 _SWEEPS = 20
+# Loops of more turns are not written out.
+_MOST_WRITTEN_OUT = 8
 
 
 def eigen(a: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -61,26 +63,6 @@ def eigen(a: jax.Array) -> tuple[jax.Array, jax.Array]:
     start = a, jnp.eye(size, dtype=a.dtype), jnp.asarray(0)
     a, rows, _ = jax.lax.while_loop(unfinished, turn, start)
     return a[every, every][extra:], rows[extra:, extra:].T
-
-
-def singular_values(a: jax.Array) -> jax.Array:
-    """The singular values (min(m, n),) of a (m, n), the largest first; not differentiated.
-
-    For small matrices, see `eigen`. One-sided: rotations make the rows of the matrix, or its
-    columns if these are fewer, orthogonal, and their lengths are the singular values. Rounding is
-    that of the largest; what `a^T a` would lose of the small ones is kept. Golub and Van Loan,
-    Matrix Computations, 8.6.
-    """
-    a = jax.lax.stop_gradient(a)
-    a = a.T if a.shape[0] > a.shape[1] else a
-    count = len(a)
-    if not a.size:
-        return jnp.zeros(count, a.dtype)
-    largest = jnp.max(jnp.abs(a))
-    rows = _orthogonal(a / jnp.where(largest > 0, largest, 1), a.shape[1])
-    lengths = largest * jnp.sqrt(jnp.sum(rows * rows, axis=1))
-    # The row that was added has no length, and is the last of them.
-    return -jnp.sort(-lengths)[:count]
 
 
 def _orthogonal(rows: jax.Array, width: int) -> jax.Array:
@@ -149,34 +131,91 @@ def factor_from_tips(a: jax.Array) -> jax.Array:
     return jnp.linalg.cholesky(a[::-1, ::-1])[::-1, ::-1]
 
 
+State = TypeVar("State")
+
+
+def after_turns(count: int, turn: Callable[[State], State], state: State) -> State:
+    """The state after so many turns: a program writes out a few, and repeats more in a loop."""
+    if count <= _MOST_WRITTEN_OUT:
+        return jax.lax.fori_loop(0, count, lambda _, state: turn(state), state)
+
+    def next_turn(numbered: tuple[State, jax.Array]) -> tuple[State, jax.Array]:
+        return turn(numbered[0]), numbered[1] + 1
+
+    return jax.lax.while_loop(lambda x: x[1] < count, next_turn, (state, jnp.asarray(0)))[0]
+
+
 def minimum_norm(gram: jax.Array, half: jax.Array | None = None) -> Linear:
     """The smallest x (m,) with gram x = b, as a linear function of b (m,) in the range of gram.
 
     gram (m, m) is positive semidefinite and is not differentiated. half (n, m): a factor of it,
     gram = half^T half, which makes redundant equations cheaper: with fewer rows than columns half
-    half^T has the same eigenvalues but for zeros. One refinement makes up for the damping of small
-    eigenvalues and for the rounding of the decomposition.
+    half^T has the same eigenvalues but for zeros. Refinements make up for the damping of small
+    eigenvalues and for the rounding of the inverse.
     """
     if not len(gram):
         return lambda b: b
     gram, half = jax.lax.stop_gradient((gram, half))
+    # Products with gram or half leave nothing outside of the range, where the inverse is large.
     if half is None or len(half) >= len(gram):
-        s, basis = decomposed(gram)
-        weight = _weights(s, jnp.max(s))
+        into, back, inverse = None, gram, damped_inverse(gram)
     else:
-        # The eigenvectors of the Gram matrix are half^T u / sqrt(s).
-        s, basis = decomposed(product(half, half.T))
-        basis = product(half.T, basis)
-        weight = _weights(s, jnp.max(s), 0)
+        into, back, inverse = half, half.T, damped_inverse(product(half, half.T))
 
     def solved(b: jax.Array) -> jax.Array:
-        return product(basis, weight * product(basis.T, b))
+        b = b if into is None else product(into, b)
+        return product(back, product(inverse, product(inverse, b)))
 
     def refined(b: jax.Array) -> jax.Array:
         x = solved(b)
-        return x + solved(b - product(gram, x))
+        for _ in range(2):
+            x = x + solved(b - product(gram, x))
+        return x
 
     return refined
+
+
+def damped_inverse(a: jax.Array) -> jax.Array:
+    """V diag(s / (s^2 + e^2)) V^T (n, n) of a positive semidefinite a = V diag(s) V^T (n, n).
+
+    It is the real part of the inverse of a + i e, which elimination finds without pivots, since
+    its real and imaginary parts are positive (semi)definite (Higham 1998, Factorizing complex
+    symmetric matrices with positive definite real and imaginary parts). Each of n turns, with the
+    first row (p, r), leaves a symmetric matrix, the row eliminated last:
+
+        p    r^T          R - r r^T / p    r / p
+                    to
+        r    R            r^T / p          -1 / p        in the end that of the negative inverse
+    """
+    n = len(a)
+    largest = jnp.max(jnp.diag(a))
+    scale = jnp.where(largest > 0, largest, 1)
+    if n > SMALL:
+        s, basis = jnp.linalg.eigh(a / scale)
+        return product(basis * _weights(s, jnp.ones_like(scale)), basis.T) / scale
+    # The entries on and below the diagonal, row by row.
+    i, j = np.tril_indices(n)
+    place = np.zeros((n, n), int)
+    place[i, j] = place[j, i] = np.arange(len(i))
+    at, (left, right) = place[0], np.tril_indices(n - 1)
+    rest = place[left + 1, right + 1]
+
+    def turn(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        re, im = state
+        p, p_im, r, r_im = re[0], im[0], re[at[1:]], im[at[1:]]
+        size = p * p + p_im * p_im
+        q, q_im = p / size, -p_im / size
+        over, over_im = r * q - r_im * q_im, r * q_im + r_im * q
+        less = over[left] * r[right] - over_im[left] * r_im[right]
+        less_im = over[left] * r_im[right] + over_im[left] * r[right]
+        return (
+            jnp.concatenate((re[rest] - less, over, -q[None])),
+            jnp.concatenate((im[rest] - less_im, over_im, -q_im[None])),
+        )
+
+    e = np.where(i == j, float(jnp.finfo(a.dtype).eps) ** 0.6, 0)
+    inverse, _ = after_turns(n, turn, (a[i, j] / scale, jnp.asarray(e, a.dtype)))
+    return -inverse[place] / scale
 
 
 def decomposed(a: jax.Array) -> tuple[jax.Array, jax.Array]:

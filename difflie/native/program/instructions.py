@@ -240,19 +240,33 @@ class Instructions:
         if number is None:
             number = self._numbers[key] = self.append("while", plain, "b1", None, 0)
             self.loops[number] = loop
-        sources = [loop.body.needed_arguments(x) for x in loop.body.results]
-        ends = []
-        for k, x in enumerate(loop.body.results):
-            # What a carried value is computed from, over any number of iterations.
+        masks = list(map(loop.body.needed, loop.body.results))
+        lost, ends = self._lost_on_the_way(loop, masks, lost), []
+        for k, (x, mask) in enumerate(zip(loop.body.results, masks, strict=True)):
             place = loop.fixed + k
-            reached, new = {place}, {place}
-            while new:
-                new = {j for i in new if i >= loop.fixed for j in sources[i - loop.fixed]} - reached
-                reached |= new
-            itself = shown[place] if place in sources[k] else 0
+            itself = shown[place] if mask & loop.body.bits.get(place, 0) else 0
             item = self.item(number, k, loop.body.types[x], itself)
-            ends.append(self.showing(item, union(lost[j] for j in reached)))
+            ends.append(self.showing(item, lost[place]))
         return ends
+
+    def _lost_on_the_way(
+        self, loop: While, masks: Sequence[int], lost: Sequence[int]
+    ) -> Sequence[int]:
+        """What arguments have lost, and carried ones after any number of iterations.
+
+        masks: the entries of the body that each of its results shows or should show.
+        """
+        if not any(lost):
+            return lost
+        lost, changed = list(lost), True
+        # Many results of a loop on matrices show the same entries.
+        places = {mask: loop.body.places_of(mask) for mask in masks}
+        while changed:
+            by_mask = {mask: union(lost[j] for j in at) for mask, at in places.items()}
+            after = [x | by_mask[m] for x, m in zip(lost[loop.fixed :], masks, strict=True)]
+            changed = after != lost[loop.fixed :]
+            lost[loop.fixed :] = after
+        return lost
 
     # What has been folded away
 
@@ -284,10 +298,14 @@ class Instructions:
         """The entries that a scalar shows or should show."""
         return self.shown[x] | self._lost.get(x, 0)
 
-    def needed_arguments(self, x: int) -> set[int]:
-        """The places of the arguments that a scalar shows or should show."""
-        mask = self.needed(x)
-        return {self.places[entry] for k, entry in enumerate(self.entries) if mask >> k & 1}
+    @functools.cached_property
+    def bits(self) -> dict[int, int]:
+        """By the place of an argument, its bit; of a finished program."""
+        return {self.places[x]: 1 << k for k, x in enumerate(self.entries) if x in self.places}
+
+    def places_of(self, mask: int) -> list[int]:
+        """The places of the arguments among these entries."""
+        return [place for place, bit in self.bits.items() if mask & bit]
 
     def showing(self, x: int, entries: int) -> int:
         """The scalar, which should show these entries as well."""
