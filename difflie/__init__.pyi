@@ -148,6 +148,7 @@ from .forces import Spring as Spring
 from .forces import SpringDamper as SpringDamper
 from .forces import Stateful as Stateful
 from .forces import StatefulCoupling as StatefulCoupling
+from .forces import StatefulJointCoupling as StatefulJointCoupling
 from .forces import StatefulJointForce as StatefulJointForce
 from .forces import Stribeck as Stribeck
 from .forces import Tendon as Tendon
@@ -160,7 +161,10 @@ from .forces import VelocityServo as VelocityServo
 from .forces import VoltageMotor as VoltageMotor
 from .forces import WorldArmature as WorldArmature
 from .forces import Wrap as Wrap
+from .forces import YieldingJointTendon as YieldingJointTendon
+from .forces import YieldingRotation as YieldingRotation
 from .forces import YieldingSpring as YieldingSpring
+from .forces import YieldingTendon as YieldingTendon
 from .forces import ZeroOrderHold as ZeroOrderHold
 from .forces import as_path as as_path
 from .forces import attach as attach

@@ -41,8 +41,8 @@ from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
 from .internal_states import StatefulCoupling as StatefulCoupling
+from .internal_states import StatefulJointCoupling as StatefulJointCoupling
 from .internal_states import StatefulJointForce as StatefulJointForce
-from .internal_states import YieldingSpring as YieldingSpring
 from .joint_forces import JointDrag as JointDrag
 from .joint_forces import JointStop as JointStop
 from .joint_forces import PolynomialForce as PolynomialForce
@@ -78,3 +78,7 @@ from .transmissions import SliderCrank as SliderCrank
 from .transmissions import SpatialTendon as SpatialTendon
 from .transmissions import Transmission as Transmission
 from .transmissions import Wrap as Wrap
+from .yielding import YieldingJointTendon as YieldingJointTendon
+from .yielding import YieldingRotation as YieldingRotation
+from .yielding import YieldingSpring as YieldingSpring
+from .yielding import YieldingTendon as YieldingTendon

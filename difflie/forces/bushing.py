@@ -106,7 +106,7 @@ class Bushing(Coupling):
     def _frames(self, frames: Transform) -> tuple[Transform, Transform]:
         """Both frames, their components ()."""
         first, second = both(frames)
-        return _turned(first, self.first_rotation), _turned(second, self.second_rotation)
+        return turned_frame(first, self.first_rotation), turned_frame(second, self.second_rotation)
 
     def _displacement(self, first: Transform, second: Transform) -> Motion:
         turn = first.rotation
@@ -171,7 +171,7 @@ class RotationStop(Compliance, Coupling):
     def _rotation(self, frames: Transform) -> tuple[Vector, Transform]:
         """theta in rad, in the axes of the first frame, and this frame."""
         first, second = both(frames)
-        first = _turned(first, self.first_rotation)
+        first = turned_frame(first, self.first_rotation)
         return so3.log_components(first.rotation.transpose() @ second.rotation), first
 
 
@@ -197,7 +197,7 @@ def relative_twist(frames: Transform, twists: Motion, seen: Transform) -> Float[
     return Motion(back(angular), back(linear)).to_array()
 
 
-def _turned(frame: Transform, rotation: jax.Array) -> Transform:
+def turned_frame(frame: Transform, rotation: jax.Array) -> Transform:
     """A frame that is turned about its origin by a rotation vector (3,) in rad."""
     turn = so3.exp_components(Vector.from_array(rotation))
     return Transform(frame.rotation @ turn, frame.translation)

@@ -24,7 +24,6 @@ import abc
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,18 +33,16 @@ from ..solvers.corrections import Corrections
 from ..solvers.linear import inverse, plain_product
 from ..solvers.root import root
 from ..spatial import Force, Motion, Transform
-from ..system.fields import number
 from ..system.internal_states import owners, tree_with_states
 from ..system.kinematic_tree import Tree
-from ..system.system import System
+from ..system.system import Joints, System
+from ..system.topology import Topology
 from ..system.user_functions import called
 from ..system.validation import format_value, real_values
 from .actuators.acting import lengths, output_rates
-from .actuators.actuator import between
-from .at_joint import JointForce
+from .at_joint import JointCoupling, JointForce
 from .coupling import Coupling, at_points
 from .points import point_motions
-from .polynomials import higher_energy, higher_spring
 from .stateful import Stateful
 
 Rates = Callable[[jax.Array], jax.Array]
@@ -71,39 +68,27 @@ class StatefulJointForce(Stateful, JointForce):
         return wrong_rates(self, at, at) or super()._wrong_law()
 
 
-class YieldingSpring(StatefulJointForce):
-    """A spring at a joint that yields: its rest moves with the joint beyond an elastic stretch.
+class StatefulJointCoupling(Stateful, JointCoupling):
+    """A `JointCoupling` with internal states; its law is `law` in place of `efforts`.
 
-        effort = -(k s + a s^2 + b s^3),    s = x - z clipped to [-y, y]
-
-    x is the joint's coordinate, and z its rest, in rad or m: dz/dt is dx/dt where s is at y or -y
-    and would leave the range, and 0 elsewhere (ideal plasticity). What it lets go is dissipated.
-    joint: its name; stiffness (3,): k, a and b, in N m/rad^n or N/m^n; elastic_stretch y in rad or
-    m, a scalar. z0 (1,): the rest at the start. name: as of `Coupling`. dz/dt jumps where the
-    spring begins to yield, and its derivatives are those of one side. It is the `springyield` of
-    MuJoCo 4.
+    name: as of `Coupling`; z0: as of `Stateful`.
     """
 
-    joint: str = eqx.field(static=True)
-    stiffness: jax.Array = eqx.field(converter=number(unit="N m/rad^n or N/m^n", shape=(3,)))
-    elastic_stretch: jax.Array = eqx.field(converter=number(unit="rad or m", nonnegative=True))
-
-    @property
-    def states(self) -> tuple[tuple[str, str], ...]:
-        return (("rest", "rad or m"),)
-
+    @abc.abstractmethod
     def law(
-        self, x: Float[Array, ""], v: Float[Array, ""], z: Float[Array, "1"]
-    ) -> tuple[Float[Array, ""], Float[Array, "1"]]:
-        stretch, most = x - z[0], self.elastic_stretch
-        yields = ((stretch >= most) & (v > 0)) | ((stretch <= -most) & (v < 0))
-        s = between(stretch, -most, most)
-        effort = -(self.stiffness[0] * s + higher_spring(self.stiffness[1:], s))
-        return effort, jnp.where(yields, v, jnp.zeros_like(v))[None]
+        self,
+        t: Topology,
+        joints: Joints,
+        x: Float[Array, " n_dofs"],
+        rate: Float[Array, " n_dofs"],
+        z: Float[Array, " k"],
+    ) -> tuple[Float[Array, " n_dofs"], Float[Array, " k"]]:
+        """The efforts (n_dofs,) as of `JointCoupling.efforts`, and dz/dt (k,)."""
 
-    def potential(self, x: Float[Array, ""]) -> Float[Array, ""]:
-        s = between(x - self.z[0], -self.elastic_stretch, self.elastic_stretch)
-        return self.stiffness[0] * s * s / 2 + higher_energy(self.stiffness[1:], s)
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        return self.law(t, joints, x, rate, self.z)[0]
 
 
 class StatefulCoupling(Stateful, Coupling):
@@ -184,6 +169,8 @@ def state_rates(
         elif isinstance(element, StatefulJointForce):
             k = element.dof(tree.topology)
             own = called(element.law, x[k], rate[k], element.z)[1]
+        elif isinstance(element, StatefulJointCoupling):
+            own = element.law(tree.topology, tree.system.joints, x, rate, element.z)[1]
         else:
             own = called(element.law, *next(points), element.z)[1]
         rates.append(real_values(f"dz/dt of {element}", own, q.dtype))

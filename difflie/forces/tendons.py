@@ -1,7 +1,5 @@
 """Tendons as passive forces: a spring with slack, a damper and friction along a transmission."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -20,6 +18,8 @@ from .names_of_couplings import title
 from .path import Path
 from .polynomials import higher_damper, higher_energy, higher_spring
 from .transmissions import FixedTendon, PointTransmission
+
+# Annotations are evaluated in this file: otherwise Equinox takes an AbstractVar for a field.
 
 
 class TendonLaw(eqx.Module):
@@ -114,16 +114,10 @@ class TendonLaw(eqx.Module):
         return energy
 
 
-class Tendon(TendonLaw, Coupling):
-    """A tendon between bodies with a spring, a damper and friction along it.
+class AlongTendon(Coupling):
+    """A coupling along a transmission between bodies."""
 
-    transmission: a `SpatialTendon`, or another transmission between bodies. stiffness,
-    rest_lengths, damping, friction, friction_velocity, higher_stiffness, higher_damping,
-    length_range, stop_stiffness, stop_dissipation: as of `TendonLaw`. name: as of `Coupling`.
-    Along a path without wrapping and pulleys `Spring`, `Rope` and `Damper` are simpler.
-    """
-
-    transmission: PointTransmission
+    transmission: eqx.AbstractVar[PointTransmission]
 
     @property
     def path(self) -> Path:
@@ -141,6 +135,34 @@ class Tendon(TendonLaw, Coupling):
         # How many points there are is the transmission's affair.
         return []
 
+
+class AlongFixedTendon(JointCoupling):
+    """A coupling along a fixed tendon, in joint coordinates."""
+
+    transmission: eqx.AbstractVar[FixedTendon]
+
+    def problems(self) -> list[str]:
+        faults = [f"its transmission: {fault}" for fault in self.transmission.problems()]
+        return faults or super().problems()
+
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
+        return self.transmission.incompatibilities(system)
+
+    def __str__(self) -> str:
+        return f"{title(self)} ({', '.join(map(repr, self.transmission.joints))})"
+
+
+class Tendon(TendonLaw, AlongTendon):
+    """A tendon between bodies with a spring, a damper and friction along it.
+
+    transmission: a `SpatialTendon`, or another transmission between bodies. stiffness,
+    rest_lengths, damping, friction, friction_velocity, higher_stiffness, higher_damping,
+    length_range, stop_stiffness, stop_dissipation: as of `TendonLaw`. name: as of `Coupling`.
+    Along a path without wrapping and pulleys `Spring`, `Rope` and `Damper` are simpler.
+    """
+
+    transmission: PointTransmission
+
     def energy(self, frames: Transform) -> Float[Array, ""]:
         return self.stored(self.transmission.lever(frames)[0])
 
@@ -149,7 +171,7 @@ class Tendon(TendonLaw, Coupling):
         return wrenches * -self.tension(length, jnp.sum(twists.dot(wrenches)))
 
 
-class JointTendon(TendonLaw, JointCoupling):
+class JointTendon(TendonLaw, AlongFixedTendon):
     """A fixed tendon with a spring, a damper and friction along it, in joint coordinates.
 
     transmission: a `FixedTendon`. stiffness, rest_lengths, damping, friction, friction_velocity,
@@ -159,13 +181,6 @@ class JointTendon(TendonLaw, JointCoupling):
 
     transmission: FixedTendon
 
-    def problems(self) -> list[str]:
-        faults = [f"its transmission: {fault}" for fault in self.transmission.problems()]
-        return faults or super().problems()
-
-    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
-        return self.transmission.incompatibilities(system)
-
     def efforts(
         self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
     ) -> Float[Array, " n_dofs"]:
@@ -174,6 +189,3 @@ class JointTendon(TendonLaw, JointCoupling):
 
     def energy(self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]) -> Float[Array, ""]:
         return self.stored(self.transmission.along(t, x)[0])
-
-    def __str__(self) -> str:
-        return f"{title(self)} ({', '.join(map(repr, self.transmission.joints))})"

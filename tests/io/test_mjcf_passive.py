@@ -219,6 +219,7 @@ def test_polynomials_of_ball_and_free_joints(tmp_path):
         dl.attach(bare, dl.PolynomialForce("ball", stiffness=(1.0, 0)))
 
 
+YIELD = dl.YieldingRotation | dl.YieldingTendon | dl.YieldingJointTendon
 YIELDING = """<mujoco><compiler angle="radian"/><option gravity="0 0 0" timestep="{}">
 <flag contact="disable"/></option><worldbody><body><joint name="h" axis="0 1 0" ref=".3"
 stiffness="3 1 .5" springyield=".4" springref=".5" damping=".01 .02"/>
@@ -257,11 +258,12 @@ def test_springs_that_yield(tmp_path):
 def test_derivatives_of_springs_that_yield(tmp_path):
     """Of a motion in which they yield, by their numbers: both modes, and differences."""
     system, *_ = read(tmp_path, YIELDING.format(2e-3))
-    spring = system.couplings[0]
+    spring = next(c for c in system.couplings if isinstance(c, dl.YieldingSpring))
+    others = [c for c in system.couplings if c is not spring]
 
     def end(x):
         part = dataclasses.replace(spring, stiffness=x[:3], elastic_stretch=x[3])
-        moved = dataclasses.replace(system, couplings=(part, *system.couplings[1:]))
+        moved = dataclasses.replace(system, couplings=(part, *others))
         return dl.simulate(moved, jnp.zeros(2), jnp.array([4.0, 3.0]), dt=1e-2, steps=60).q[-1]
 
     x = jnp.append(spring.stiffness, spring.elastic_stretch)
@@ -282,6 +284,80 @@ def test_springs_that_yield_are_written_again(tmp_path):
     for field in ("qpos_spring", "key_plastic"):  # from the initial pose
         rests = [getattr(each, field) - each.qpos0 for each in (again, model)]
         np.testing.assert_allclose(*rests, atol=1e-12)
+
+
+YIELDING_BALL = """<mujoco><compiler angle="radian"/><option gravity="0 0 0" timestep="{}">
+<flag contact="disable"/></option><worldbody><site name="w" pos="0 .5 .2"/><body euler=".1 .2 .3">
+<joint name="ball" type="ball" stiffness="9 4 2" springyield=".4" pos="0 0 .1"/>
+<geom size=".1" mass="2" pos=".2 0 .1"/><site name="s" pos=".3 0 .1"/>
+<body pos="0 1 0"><joint name="s" type="slide" axis="0 1 1" ref=".2"/>
+<joint name="h" axis="1 0 0" ref=".1" armature=".2"/><geom size=".1" mass="1"/></body></body>
+</worldbody><tendon><spatial name="rope" stiffness="60 9" springlength="0 .58" springyield=".03"
+damping=".3"><site site="w"/><site site="s"/></spatial>
+<fixed name="f" stiffness="40 9 3" springlength=".1 .4"
+springyield=".1"><joint joint="s" coef="2"/><joint joint="h" coef="-1"/></fixed></tendon><keyframe>
+<key name="k" qpos="0.9 .1 .2 .3 .3 .2" plastic="1 .2 0 .1 0 .6 .2 .5"/></keyframe></mujoco>"""
+
+
+def test_balls_and_tendons_that_yield(tmp_path):
+    """Like MuJoCo's within their range; in a motion to the order of its step; written again."""
+    system, model, said = read(tmp_path, YIELDING_BALL.format(1e-4))
+    assert "yield" not in said and system.nz == model.nplastic
+    np.testing.assert_allclose(system.internal_state("k"), model.key_plastic[0], atol=1e-12)
+    ordering, rng = dl.MujocoOrdering(system, model), np.random.default_rng(1)
+    data = mujoco.MjData(model)
+    force = jax.jit(lambda q, v: dl.passive_force(system, q, v))
+    for _ in range(3):
+        step = jnp.asarray([0.1, 0.1, 0.05, 0.03, 0.02] * rng.normal(size=5))
+        q = system.manifold.retract(system.neutral(), step)
+        v = jnp.asarray(rng.normal(size=5))
+        data.qpos, data.qvel = np.asarray(ordering.q(q)), np.asarray(ordering.v(q, v))
+        mujoco.mj_forward(model, data)
+        a = ordering.a(q, v, dl.forward_dynamics(system, q, v, force(q, v)))
+        np.testing.assert_allclose(a, data.qacc, rtol=1e-9, atol=1e-9)
+    mujoco.mj_resetData(model, data)
+    v0 = np.array([3.0, -4.0, -5.0, 2.0, -3.0])
+    q0 = ordering.from_q(data.qpos)
+    data.qvel[:] = ordering.v(q0, v0)
+    for _ in range(2000):
+        mujoco.mj_step(model, data)
+    run = dl.simulate(system, q0, v0, dt=1e-3, steps=200, save_every=200)
+    assert np.abs(run.z[-1] - run.z[0])[[1, 5, 6, 7]].min() > 0.01 and run.z[-1][4] == 0
+    np.testing.assert_allclose(ordering.q(run.q[-1]), data.qpos, atol=2e-3)
+    np.testing.assert_allclose(run.z[-1], data.plastic, atol=2e-3)
+    dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    # Coordinates of the file written are 0 where those of the first are `ref`.
+    rests = model.key_plastic[0] - np.array([0, 0, 0, 0, 0, 0, 0.3, 0.3])
+    np.testing.assert_allclose(again.key_plastic[0], rests, atol=1e-12)
+    other, _, said = read(tmp_path, (tmp_path / "again.xml").read_text())
+    assert "yield" not in said
+    q, v = run.q[-1], run.v[-1]
+    np.testing.assert_allclose(dl.passive_force(other, q, v), force(q, v), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_derivatives_of_balls_and_tendons_that_yield(tmp_path):
+    """Of a motion in which they yield, by numbers and start: both modes, and differences."""
+    system, *_ = read(tmp_path, YIELDING_BALL.format(2e-3))
+    springs = [c for c in system.couplings if isinstance(c, YIELD)]
+    v0 = jnp.array([3.0, -4.0, -5.0, 2.0, -3.0])
+
+    def end(x):
+        parts = (dataclasses.replace(c, elastic_stretch=x[i]) for i, c in enumerate(springs))
+        others = (c for c in system.couplings if not isinstance(c, YIELD))
+        moved = dataclasses.replace(system, couplings=(*others, *parts))
+        run = dl.simulate(moved, system.neutral(), v0 * x[3], dt=1e-2, steps=20, method=dl.RKMK2())
+        return jnp.concatenate([run.v[-1], run.z[-1]])
+
+    x = jnp.array([*(float(c.elastic_stretch) for c in springs), 1.0])
+    end = jax.jit(end)
+    columns = [(end(x + e) - end(x - e)) / 2e-6 for e in 1e-6 * np.eye(4)]
+    both = jax.jit(lambda x: (jax.jacfwd(end)(x), jax.vjp(end, x)[1](jnp.ones(13))[0]))
+    ahead, back = both(x)
+    np.testing.assert_allclose(ahead, np.stack(columns, axis=1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ahead.sum(axis=0), back, rtol=1e-9, atol=1e-10)
+    assert np.all(np.abs(ahead).max(axis=0) > 1e-2)
 
 
 def test_derivatives_of_polynomials(tmp_path):

@@ -19,7 +19,7 @@ from ...system import Spherical
 from ...system.validation import ModelError, format_value
 from ..robot_files import plain, refuse_other_files
 from .equalities import unused_equalities
-from .joints import TYPES, yields
+from .joints import TYPES
 from .limits import unread_limits
 from .names import listed
 from .shapes import touching_geoms, unread_shapes
@@ -236,5 +236,4 @@ def features(
     balls = np.asarray(model.jnt_type) == TYPES.index(Spherical)
     limited = [] if acting.limits else np.flatnonzero(balls & (model.jnt_limited != 0))
     yield "limits of ball joints", "jnt", limited
-    yield "yield of springs of ball joints", "jnt", np.flatnonzero(balls & (yields(model) != 0))
     yield "times of keyframes", "key", np.flatnonzero(model.key_time)

@@ -13,7 +13,6 @@ from ...forces import (
     PointFriction,
     PolynomialForce,
     WorldArmature,
-    YieldingSpring,
 )
 from ...system import Free, Joint, Prismatic, Revolute, Spherical
 from ...system.validation import format_value
@@ -73,10 +72,8 @@ def free_resistance(model: Any, bodies: Sequence[str]) -> Iterator[PointFriction
             yield PointDamping(origin, dampers[j])
 
 
-def joint_forces(
-    model: Any, names: Sequence[str]
-) -> Iterator[PolynomialForce | YieldingSpring | WorldArmature]:
-    """Springs that yield, springs and dampers of higher order, and the armature of free joints.
+def joint_forces(model: Any, names: Sequence[str]) -> Iterator[PolynomialForce | WorldArmature]:
+    """Springs and dampers of higher order, and the armature of free joints.
 
     names: those of the model's joints. With the dampers of their actuators. Of ball and free joints
     only what resists the rotation; see `free_resistance`.
@@ -85,11 +82,7 @@ def joint_forces(
     for j, name in enumerate(names):
         kind, dof = TYPES[model.jnt_type[j]], int(model.jnt_dofadr[j])
         spring = springs[j] if kind in (Prismatic, Revolute) else np.zeros(2)
-        if kind in (Prismatic, Revolute) and yields(model)[j]:
-            at = model.jnt_qposadr[j]
-            terms = model.jnt_stiffness[j], *spring
-            rest = model.qpos_spring[at : at + 1] - model.qpos0[at]
-            yield YieldingSpring(name, terms, yields(model)[j], z0=rest)
+        if yields(model)[j]:  # see `yielding.py`
             spring = np.zeros(2)
         if np.any(spring) or np.any(dampers[j]):
             yield PolynomialForce(name, stiffness=spring, damping=dampers[j])

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...forces import YieldingSpring
 from ...system import Free, Spherical, System
 from ..robot_files import of_quaternion
 from .joints import TYPES
 from .names import actuator_names, command_names, joint_names, key_names
+from .yielding import rests
 
 KeyState = tuple[str, NDArray, NDArray, dict[str, float], dict[str, float]]
 
@@ -59,13 +59,11 @@ def _activations(model: Any, k: int, system: System) -> Iterator[tuple[str, floa
         first = int(model.actuator_actadr[names.index(actuator.label)])
         for i, (state, _) in enumerate(actuator.states):
             yield f"{actuator.label}/{state}", float(model.key_act[k, first + i])
-    joints = joint_names(model)
-    for spring in system.couplings:
-        if isinstance(spring, YieldingSpring):
-            j = joints.index(spring.joint)
-            rest = model.key_plastic[k, model.jnt_plasticadr[j]]
-            label = f"{spring.joint}/{spring.states[0][0]}"
-            yield label, float(rest - model.qpos0[model.jnt_qposadr[j]])
+    labels = [label for label, _ in system.state_labels]
+    for rest in rests(model, system):
+        own = (label for label in labels if label.rpartition("/")[0] == rest.label)
+        values = model.key_plastic[k, rest.place] - rest.zero
+        yield from zip(own, map(float, values), strict=True)
 
 
 def _state(model: Any, k: int, j: int) -> tuple[NDArray, NDArray]:

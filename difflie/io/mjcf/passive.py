@@ -14,7 +14,7 @@ from ...forces import BoxInFluid, Bushing, Coupling, EllipsoidInFluid, PointForc
 from ...groups import so3
 from ...system import Body, Free, Spherical
 from ..robot_files import of_quaternion
-from .joints import TYPES, higher_terms
+from .joints import TYPES, higher_terms, yields
 
 _LEAST = 1e-15  # MuJoCo's mjMINVAL
 _SPHERE, _CAPSULE, _CYLINDER = 2, 3, 5  # MuJoCo's mjtGeom
@@ -45,7 +45,7 @@ def _gravity_compensation(
 def _springs(model: Any, tree: Sequence[Body], joints: Sequence[str]) -> Iterator[Coupling]:
     moved = {body.joint.name: body for body in tree}
     higher = higher_terms(model, "jnt_stiffness")
-    sprung = np.column_stack((model.jnt_stiffness, higher)).any(axis=1)
+    sprung = np.column_stack((model.jnt_stiffness, higher)).any(axis=1) & (yields(model) == 0)
     for j in np.flatnonzero(sprung).tolist():
         kind, body = TYPES[model.jnt_type[j]], moved.get(joints[j])
         if kind not in (Spherical, Free) or body is None:

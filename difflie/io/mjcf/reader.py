@@ -41,6 +41,7 @@ from .sensors import read_sensors
 from .shapes import geom_shapes
 from .strict import not_modelled, refusals
 from .tendons import tendon_couplings
+from .yielding import yielding_springs
 
 
 def read_mjcf(
@@ -145,7 +146,8 @@ def _machine(file: _File, base: str | None, gravity: ArrayLike | None) -> System
         passive = passive_couplings(model, names.bodies, bodies, names.joints, vector)
         stops = file.acting.limits and limits_act(file.disabled)
         along = tendon_couplings(model, *names, stops)
-        system = attach(system, *passive, *along, *rubbing, *higher)
+        yielding = yielding_springs(model, bodies)
+        system = attach(system, *passive, *along, *rubbing, *higher, *yielding)
         if stops:
             system = attach(system, *joint_stops(model, names.joints, bodies, system))
         system = constrain(system, *equality_constraints(model, *names, file.disabled))

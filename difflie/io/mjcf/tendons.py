@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from ...forces import (
     Coupling,
@@ -99,8 +100,11 @@ def _law(model: Any, tendon: int) -> dict[str, Any]:
     dampers = higher_terms(model, "tendon_damping")[tendon]
     dampers = dampers + ratio @ higher_terms(model, "actuator_damping")[along]
     springs = higher_terms(model, "tendon_stiffness")[tendon]
+    stiffness = float(model.tendon_stiffness[tendon])
+    if tendon_yields(model)[tendon]:  # a spring that yields is a force of its own
+        stiffness, springs = 0.0, np.zeros(2)
     return {
-        "stiffness": float(model.tendon_stiffness[tendon]),
+        "stiffness": stiffness,
         "damping": float(model.tendon_damping[tendon] + rotors(model)["damping"][along].sum()),
         "friction": float(model.tendon_frictionloss[tendon]),
         "higher_stiffness": springs if np.any(springs) else None,
@@ -130,13 +134,15 @@ def unused_tendons(model: Any, stops: bool) -> Iterator[tuple[str, str, list[int
     yield "tendons around shapes that are missing", "tendon", gone
     limited = [] if stops else np.flatnonzero(model.tendon_limited).tolist()
     yield "limits of tendons", "tendon", limited
-    for field, what in (
-        ("armature", "armature of tendons"),
-        # MuJoCo 4 only.
-        ("springyield", "yield of the springs of tendons"),
-    ):
-        values = getattr(model, f"tendon_{field}", np.zeros(model.ntendon))
-        yield what, "tendon", [t for t in range(model.ntendon) if np.any(values[t])]
+    armature = getattr(model, "tendon_armature", np.zeros(model.ntendon))
+    yield "armature of tendons", "tendon", np.flatnonzero(armature).tolist()
+
+
+def tendon_yields(model: Any) -> NDArray:
+    """The stretch (ntendon,) at which the spring of each tendon yields; 0 where it does not."""
+    stretches = np.array(getattr(model, "tendon_springyield", np.zeros(model.ntendon)), float)
+    springs = np.column_stack((model.tendon_stiffness, higher_terms(model, "tendon_stiffness")))
+    return np.where(springs.any(axis=1), stretches, 0.0)
 
 
 def lost(model: Any, tendon: int) -> bool:

@@ -17,6 +17,7 @@ from ....forces import (
     PolynomialForce,
     RotationStop,
     WorldArmature,
+    YieldingRotation,
 )
 from ....system import Body, Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from ....system.joints import Series
@@ -94,6 +95,18 @@ def spring_of(body: Body, parts: tuple[Any, ...]) -> Bushing | None:
     return None
 
 
+def yielding_of(body: Body, parts: tuple[Any, ...]) -> YieldingRotation | None:
+    """The spring of a ball joint that yields, in place of another, among couplings."""
+    if not isinstance(body.joint, Spherical) or spring_of(body, parts) is not None:
+        return None
+    for part in parts:
+        ends = isinstance(part, YieldingRotation) and part.path.bodies == (body.parent, body.name)
+        still = ends and _same(part.z, [1.0, 0.0, 0.0, 0.0]) and np.any(part.elastic_stretch)
+        if still and _same(matrix(part.first_rotation), matrix(body.rotation)):
+            return part
+    return None
+
+
 def stop_of(body: Body, parts: tuple[Any, ...]) -> RotationStop | None:
     """The limit of a ball joint among couplings, as `read_mjcf` makes it."""
     for part in parts:
@@ -103,6 +116,10 @@ def stop_of(body: Body, parts: tuple[Any, ...]) -> RotationStop | None:
         if plain and _same(matrix(part.first_rotation), matrix(body.rotation)):
             return part
     return None
+
+
+# What of the couplings of ball and free joints is written with these.
+AT_BALLS = spring_of, yielding_of, stop_of
 
 
 def rubbing_of(body: Body, parts: tuple[Any, ...]) -> PointFriction | None:
@@ -146,7 +163,7 @@ def _helpers(draft: Draft, bodies: list[Body]) -> set[str]:
     system, found = draft.system, {}
     moved = [body for body in bodies if isinstance(body.joint, Spherical | Free)]
     # Springs and stops of joints become these joints' own.
-    springs = {id(of(body, system.couplings)) for body in moved for of in (spring_of, stop_of)}
+    springs = {id(of(body, system.couplings)) for body in moved for of in AT_BALLS}
     couplings = tuple(part for part in system.couplings if id(part) not in springs)
     parts = system.frames, couplings, system.actuators, system.constraints, system.sensors
     meant = set(_words((*parts, system.idle_shapes)))
@@ -322,11 +339,16 @@ def _row(draft: Draft, body: Body, kind: str) -> dict[str, str]:
     springs = [0.0] if spring is None else [float(spring.stiffness[0, 0])]
     if spring is not None and spring.higher_stiffness is not None:
         springs += list(spring.higher_stiffness[0])
+    yielding = yielding_of(body, parts)
+    if yielding is not None:
+        springs = list(yielding.stiffness)
+        draft.yielding_joints[joint.name or body.name] = yielding
     row = {
         "damping": [values["damping"][0], *(list(dampers[0].damping) if dampers else [])],
         "armature": values["armature"][0],
         "frictionloss": values["friction"][0],
         "stiffness": springs,
+        "springyield": 0.0 if yielding is None else yielding.elastic_stretch,
     }
     row = {name: numbers(value) for name, value in row.items() if np.any(value)}
     stop = None if free else stop_of(body, parts)

@@ -31,6 +31,8 @@ class Draft:
     world, None. references: `ref` of the hinges and slides, by name, where not 0. faults: what MJCF
     has no words for. pairs: those of contacts. pulled: the tendons that actuators act along, and
     their names in the file. stopped: likewise those with stops, and the names of their couplings.
+    yielding_joints: the springs that yield of joints, by name; yielding_tendons: those of tendons,
+    in the order of the file, and by how much their lengths are longer here, in m.
     """
 
     def __init__(self, system: System, references: dict[str, float]) -> None:
@@ -43,6 +45,8 @@ class Draft:
         self.pairs: list[WrittenPair] = []
         self.pulled: list[tuple[Any, str]] = []
         self.stopped: list[tuple[Any, str, str | None]] = []
+        self.yielding_joints: dict[str, Any] = {}
+        self.yielding_tendons: list[tuple[Any, float]] = []
         self._sites: dict[str, Frame] = {}
         self._taken: set[tuple[str, str]] = {("body", "world")}
         self._sections: dict[str, Element] = {}

@@ -7,7 +7,6 @@ from xml.etree.ElementTree import SubElement
 import numpy as np
 from numpy.typing import NDArray
 
-from ....forces import YieldingSpring
 from ....system import System
 from ....system.internal_states import owners
 from ....system.named_states import KeptState
@@ -32,9 +31,13 @@ def write_keys(draft: Draft, joints: list[JointElement]) -> None:
             z = np.asarray(system.internal_state(name), float)
             owned = {id(owner.element): z[owner.place] for owner in owners(system)}
             act = [owned[id(a)] for a in system.actuators if id(a) in owned]
-            springs = (part for part in system.couplings if isinstance(part, YieldingSpring))
-            rest = {s.joint: owned[id(s)] + draft.references.get(s.joint, 0.0) for s in springs}
-            plastic = [rest[joint.name] for joint in joints if joint.name in rest]
+            springs = draft.yielding_joints
+            plastic = [
+                owned[id(springs[joint.name])] + draft.references.get(joint.name, 0.0)
+                for joint in joints
+                if joint.name in springs
+            ]
+            plastic += [owned[id(part)] - offset for part, offset in draft.yielding_tendons]
             for attribute, values in (("act", act), ("plastic", plastic)):
                 if values:
                     key.set(attribute, numbers(np.concatenate(values)))

@@ -27,11 +27,13 @@ from ....forces import (
     Spring,
     SpringDamper,
     Tendon,
+    YieldingJointTendon,
     YieldingSpring,
+    YieldingTendon,
 )
 from ....forces.tendons import TendonLaw
 from ....system import Body, Free, Spherical, System
-from .bodies import damping_of, rubbing_of, spring_of, stop_of, turning
+from .bodies import AT_BALLS, damping_of, rubbing_of, turning
 from .draft import Draft, matrix, numbers, put
 from .tendons import excess, write_fixed, write_path, write_spatial
 
@@ -46,7 +48,7 @@ def write_couplings(draft: Draft, bodies: list[Body]) -> None:
     """
     parts = draft.system.couplings
     moved = [body for body in bodies if isinstance(body.joint, Spherical | Free)]
-    done = {id(of(body, parts)) for body in moved for of in (spring_of, stop_of)}
+    done = {id(of(body, parts)) for body in moved for of in AT_BALLS}
     done |= {id(part) for body in moved for part in damping_of(body, parts)}
     free = [body for body in moved if isinstance(body.joint, Free)]
     done |= {id(part) for body in free for part in (rubbing_of(body, parts), turning(body, parts))}
@@ -98,6 +100,8 @@ def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:
         return _write_polynomial(draft, part)
     if isinstance(part, YieldingSpring):
         return _write_yielding(draft, part)
+    if isinstance(part, YieldingJointTendon | YieldingTendon):
+        return _write_yielding_tendon(draft, part, name)
     return isinstance(part, PointForce) and _write_compensation(draft, part, bodies)
 
 
@@ -124,6 +128,29 @@ def _write_yielding(draft: Draft, part: YieldingSpring) -> bool:
     joint.set("stiffness", numbers(part.stiffness))
     joint.set("springref", numbers(float(part.z[0]) + float(joint.get("ref", "0"))))
     joint.set("springyield", numbers(part.elastic_stretch))
+    draft.yielding_joints[part.joint] = part
+    return True
+
+
+def _write_yielding_tendon(
+    draft: Draft, part: YieldingJointTendon | YieldingTendon, name: str
+) -> bool:
+    """Writes a spring that yields as a tendon of its own; whether it could be."""
+    along, offset = part.transmission, 0.0
+    if not float(part.elastic_stretch):
+        return False
+    if isinstance(along, FixedTendon):
+        gear = float(along.gear)
+        offset = gear * excess(draft, along)
+        tendon = write_fixed(draft, along, name, gear)
+    elif isinstance(along, SpatialTendon) and float(along.gear) == 1:
+        tendon = write_spatial(draft, along, name)
+    else:
+        return False
+    tendon.set("stiffness", numbers(part.stiffness))
+    tendon.set("springlength", numbers(np.asarray(part.z, float) - offset))
+    tendon.set("springyield", numbers(part.elastic_stretch))
+    draft.yielding_tendons.append((part, offset))
     return True
 
 
