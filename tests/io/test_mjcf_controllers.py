@@ -51,6 +51,10 @@ PID = """<tendon><fixed name="t"><joint joint="h" coef="2"/><joint joint="sl" co
   forcerange="-4 4" ffrange="-1 2"/>
 <pid name="wind" joint="sl" kp="3" input="pos" ki="2"/>
 <pid name="slew" joint="sl" kp="3" kv=".2" slewmax="20"/>
+<general name="early" joint="h" gaintype="pid" biastype="affine" dyntype="pid" input="pos"
+  gainprm="2" biasprm="0 -3 -.5" dynprm=".6" actearly="true" actlimited="true" actrange="-2 2"/>
+<general name="two" joint="h" gaintype="pid" biastype="affine" dyntype="pid" input="pos"
+  gainprm="2" biasprm="0 -3 -.5" dynprm="0 30" actearly="true"/>
 <pid name="vel" tendon="t" kp="3" kv=".5" input="vel ff"/><motor joint="h2" gear="2"/></actuator>
 <sensor><actuatorfrc actuator="whole"/><tendonactuatorfrc tendon="t"/></sensor>"""
 MOTORS = """<actuator>
@@ -103,7 +107,7 @@ def test_laws(tmp_path, text):
 
 def test_commands_of_keyframes_and_originals(tmp_path):
     """Each command of an actuator with several is that of a keyframe; ranges of inputs stay."""
-    ctrl, act = np.arange(1, 12) / 10, np.array([0.4, 0.1, 0.2, 0.3])
+    ctrl, act = np.arange(1, 14) / 10, np.arange(1, 8) / 10
     words = [" ".join(map(str, values)) for values in (ctrl, act)]
     key = f'<keyframe><key name="k" ctrl="{words[0]}" act="{words[1]}"/></keyframe>'
     system, model, _ = read(tmp_path, TREE.format(PID + key))
@@ -188,19 +192,18 @@ def test_what_is_wrong_with_controllers():
 
 
 LEFT = """<actuator><dcmotor name="rub" joint="h" resistance="2" motorconst=".5" input="none"/>
-<general name="early" joint="h" gaintype="pid" biastype="affine" dyntype="pid" input="pos"
-  gainprm="2" actearly="true"/><general name="odd" joint="h" dyntype="filter" gaintype="muscle"
+<pid name="late" joint="h" kp="2" ki="1" delay=".01" nsample="9"/><general name="odd" joint="h" dyntype="filter" gaintype="muscle"
   lengthrange="0 1"
   gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/><motor name="push" joint="h2" gear="2"/></actuator>"""
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    """Motors without controls, controllers that look ahead, muscles with other activations."""
+    """Motors without controls, controllers with delays, muscles with other activations."""
     system, _, said = read(tmp_path, TREE.format(LEFT))
     assert system.actuator_names == ("push",)
     for what in (
         "actuators without controls ('rub')",
-        "controllers with delays, ranges of activations or actearly ('early')",
+        "controllers with delays ('late')",
         "muscles with other activations or passive forces ('odd')",
     ):
         assert what in said

@@ -84,6 +84,12 @@ class Controlled(Stateful, Actuator):
         default=None,
         kw_only=True,
     )
+    integral_lead: jax.Array | None = eqx.field(
+        converter=number(unit="s", nonnegative=True, optional=True), default=None, kw_only=True
+    )
+    activation_range: jax.Array | None = eqx.field(
+        converter=number(shape=(2,), optional=True, ascending=True), default=None, kw_only=True
+    )
     slew_rate: jax.Array | None = eqx.field(
         converter=number(unit="of the command per s", positive=True, optional=True),
         default=None,
@@ -151,8 +157,9 @@ class Controlled(Stateful, Actuator):
         given = jnp.reshape(command, (-1,))
         own, rates = inside(given[0], self.command_range), {}
         if self.slew_rate is not None:
-            rates["setpoint"] = within((own - z["setpoint"]) / self.slew_lag, self.slew_rate)
-            own = z["setpoint"] + self.slew_lag * rates["setpoint"]
+            rate = within((own - z["setpoint"]) / self.slew_lag, self.slew_rate)
+            own = z["setpoint"] + self.slew_lag * rate
+            rates["setpoint"] = stopped(rate, z["setpoint"], self.activation_range)
         found = {self.takes: own}
         return found | {kind: given[1 + i] for i, (kind, _) in enumerate(self.further)}, rates
 
@@ -167,7 +174,14 @@ class Controlled(Stateful, Actuator):
             return effort, {}
         most = self.integral_limit
         ends = None if most is None else jnp.stack((-most, most))
-        return effort + self.ki * z["integral"], {"integral": stopped(off, z["integral"], ends)}
+        rate = stopped(off, z["integral"], ends)
+        if self.integral_lead is None:
+            integral = z["integral"]
+        else:
+            integral = ahead(z["integral"], rate, self.integral_lead)
+            integral = inside(integral, self.activation_range)
+        rate = stopped(rate, z["integral"], self.activation_range)
+        return effort + self.ki * integral, {"integral": rate}
 
 
 class PIDServo(Controlled):
@@ -179,7 +193,8 @@ class PIDServo(Controlled):
     own command is, "position", "velocity" or "effort"; further: pairs of such a word and the name
     of the `ExtraCommand` that it is; commands that it does not have are 0. kp, kd, ki in N m/rad or
     N/m and the like, scalars; ki None: without the integral s, which stops at +- integral_limit
-    in rad s or m s, None for no limit. With a slew_rate, per s, the own command is followed by a
+    in rad s or m s, None for no limit. With an integral_lead in s, s is that of s + integral_lead
+    ds/dt. activation_range (2,): at which the states stop; None for no limit. With a slew_rate, per s, the own command is followed by a
     setpoint z, dz/dt = (u - z) / slew_lag within +- slew_rate, and u is z + slew_lag dz/dt;
     slew_lag in s should not be less than half a time step. command_range (2,), in the unit of the
     own command, and force_range (2,) in N or N m: to which both are limited; None for no limit. It

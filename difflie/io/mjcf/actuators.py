@@ -134,10 +134,7 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
     if not _controls(model, a).stop - _controls(model, a).start:
         return "actuators without controls"
     if _is_controlled(model, a):
-        early = gain == _PID and model.actuator_actearly[a] and dynamics
-        if delayed or early or model.actuator_actlimited[a]:
-            return "controllers with delays, ranges of activations or actearly"
-        return ""
+        return "controllers with delays" if delayed else ""
     if muscle and not (_is_muscle(model, a) or _is_excited(model, a)):
         return "muscles with other activations or passive forces"
     if not muscle and _affine(model, a) is None:
@@ -400,6 +397,9 @@ def _controlled(model: Any, a: int, place: dict[str, Any], labels: list[str]) ->
         "force_range": _force_range(model, a),
     }
     if not motor:
+        if model.actuator_actlimited[a] and stateful:
+            fields["activation_range"] = model.actuator_actrange[a].copy()
+        fields["integral_lead"] = step if model.actuator_actearly[a] and fields["ki"] else None
         return PIDServo(**fields, **place)
     lag = float(dynamics[0])
     thermal = (*dynamics[2:4], gains[2], dynamics[4] - gains[3]) if dynamics[2] > 0 else None

@@ -136,7 +136,9 @@ def _timestep(actuator: Any) -> float | None:
         lag = float(actuator.electric_lag or 0.0)
         return float(-lag * np.log1p(-float(actuator.current_lead) / lag)) if lag else None
     if isinstance(actuator, Controlled):
-        return None if actuator.slew_rate is None else float(actuator.slew_lag)
+        slews = actuator.slew_rate is not None
+        lead = actuator.slew_lag if slews else actuator.integral_lead
+        return None if lead is None else float(lead)
     lead = getattr(actuator, "lead", None)
     return None if lead is None else float(lead)
 
@@ -314,6 +316,9 @@ def _controlled(servo: Controlled) -> dict[str, Any] | None:
     words = [word for kind, word in _WORDS.items() if kind in kinds]
     if [_WORDS[kind] for kind in kinds] != words or (servo.ki is not None and servo.ki <= 0):
         return None
+    leads = servo.integral_lead, servo.slew_lag if servo.slew_rate is not None else None
+    if None not in leads and not np.isclose(*map(float, leads), rtol=1e-9):
+        return None  # both are the time step of the file
     ki, slew, most = (
         0.0 if number is None else float(number)
         for number in (servo.ki, servo.slew_rate, servo.integral_limit)
@@ -323,10 +328,14 @@ def _controlled(servo: Controlled) -> dict[str, Any] | None:
     if not isinstance(servo, DCMotor):
         law |= {"gaintype": "pid", "gainprm": np.array([ki]), "biastype": "affine"}
         law |= {"biasprm": np.array([0.0, -float(servo.kp), -float(servo.kd)])}
+        law |= _range("actrange", servo.activation_range)
+        law |= {} if servo.integral_lead is None else {"actearly": "true"}
         return law | ({"dyntype": "pid", "dynprm": np.array([most, slew])} if servo.states else {})
     thermal = np.zeros(4) if servo.thermal is None else np.asarray(servo.thermal, float)
     bristle = np.zeros(5) if servo.bristle is None else np.asarray(servo.bristle, float)
     cogging = np.zeros(3) if servo.cogging is None else np.asarray(servo.cogging, float)
+    if servo.integral_lead is not None or servo.activation_range is not None:
+        return None
     if (servo.electric_lag is None) != (servo.current_lead is None):
         return None  # MuJoCo has the current of the end of a step
     lag, pace, volts = (
