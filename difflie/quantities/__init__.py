@@ -70,6 +70,7 @@ from .state import JointPosition as JointPosition
 from .state import JointVelocity as JointVelocity
 from .state import LimitMargin as LimitMargin
 from .state import Overrun as Overrun
+from .state import RotationOverrun as RotationOverrun
 from .state import Time as Time
 from .state import Velocities as Velocities
 from .stops import StopForce as StopForce

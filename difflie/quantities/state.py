@@ -7,6 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..forces.path import inverse, root
+from ..groups import quaternion
+from ..system.fields import number
+from ..system.joints import Spherical
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError, format_value, nearest
@@ -207,6 +211,47 @@ class Overrun(Quantity):
             return jnp.where(below < 0, below, jnp.where(above < 0, above, 0))
         speed = JointVelocity(self.joint)(system, q, v, u, t)[0]
         return jnp.where(below < 0, speed, jnp.where(above < 0, -speed, 0))
+
+
+class RotationOverrun(Quantity):
+    """How far a spherical joint is turned beyond a limit: angle - |theta| () in rad, 0 within it.
+
+    theta is the rotation vector of the joint, in rad. joint: its name; angle in rad, the largest
+    |theta| within the limit, a scalar. rate: whether to read the rate of it, in rad/s, which is 0
+    within the limit. They are MuJoCo's `jointlimitpos` and `jointlimitvel` of ball joints. Raises
+    `ModelError` as `JointPosition` does, and for a joint of another type.
+    """
+
+    joint: str = eqx.field(static=True)
+    angle: jax.Array = eqx.field(converter=number(unit="rad", nonnegative=True))
+    rate: bool = eqx.field(static=True, default=False)
+
+    @property
+    def name(self) -> str:
+        return f"{'rate of the ' if self.rate else ''}overrun of {self.joint!r}"
+
+    def labels(self, system: System) -> Labels:
+        if not isinstance(system.topology.types[_joint(system, self.joint)], Spherical):
+            raise ModelError(
+                f"{system.name}: the joint {self.joint!r} is not spherical; take dq.Overrun"
+            )
+        return ((self.name, "rad/s" if self.rate else "rad"),)
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, ""]:
+        theta = quaternion.log(JointPosition(self.joint)(system, q, v, u, t))
+        turned = root(jnp.sum(theta * theta))
+        value = self.angle - turned
+        if self.rate:
+            turning = jnp.sum(theta * JointVelocity(self.joint)(system, q, v, u, t))
+            value = -turning * inverse(turned)
+        return jnp.where(turned > self.angle, value, 0)
 
 
 def _dof(system: System, joint: str) -> int:

@@ -192,8 +192,8 @@ def test_what_is_wrong_with_controllers():
 
 
 LEFT = """<actuator><dcmotor name="rub" joint="h" resistance="2" motorconst=".5" input="none"/>
-<pid name="late" joint="h" kp="2" ki="1" delay=".01" nsample="9"/><general name="odd" joint="h" dyntype="filter" gaintype="muscle"
-  lengthrange="0 1"
+<pid name="late" joint="h" kp="2" ki="1" delay=".01" nsample="9"/><general name="odd"
+  joint="h" dyntype="filter" gaintype="muscle" lengthrange="0 1"
   gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/><motor name="push" joint="h2" gear="2"/></actuator>"""
 
 

@@ -136,6 +136,36 @@ def test_limits_of_ball_joints(tmp_path):
     np.testing.assert_allclose(again.jnt_range, model.jnt_range, atol=1e-12)
 
 
+def test_sensors_of_limits_of_ball_joints(tmp_path):
+    """Angles and rates are MuJoCo's, the force is that of the stop; written again."""
+    kinds = "".join(f'<jointlimit{what} joint="b"/>' for what in ("pos", "vel", "frc"))
+    text = BALL.replace("</mujoco>", f"<sensor>{kinds}</sensor></mujoco>")
+    system, model, said = loaded(tmp_path, text, limits=True)
+    assert "sensors (" not in said and len(loaded(tmp_path, text)[0].sensors) == 2
+    with pytest.warns(UserWarning, match="stops at limits"):
+        dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    assert again.sensor_type.tolist() == model.sensor_type.tolist()
+    given = [sensor.predicted for sensor in system.sensors]
+    read = jax.jit(lambda q, v: jnp.concatenate([f(system, q, v, v, None, 0.0) for f in given]))
+    push = jax.jit(lambda q, v: dl.passive_force(system, q, v))
+    data, random = mujoco.MjData(model), np.random.default_rng(3)
+    for angle in (0.3, 0.8, 2.0):
+        axis, v = random.normal(size=3), random.normal(size=4)
+        mujoco.mju_axisAngle2Quat(data.qpos[1:], axis / np.linalg.norm(axis), angle)
+        data.qvel[:] = v
+        mujoco.mj_forward(model, data)
+        readings = read(jnp.asarray(data.qpos), jnp.asarray(v))
+        np.testing.assert_allclose(readings[:2], data.sensordata[:2], atol=1e-12)
+        moment = np.linalg.norm(push(jnp.asarray(data.qpos), jnp.asarray(v))[1:])
+        assert float(readings[2]) == pytest.approx(moment, rel=1e-9)
+        assert (angle > 0.7) == (float(readings[0]) < 0)
+    still = jax.jacfwd(read)(system.neutral(), jnp.zeros(4))
+    assert np.all(np.isfinite(still))
+    with pytest.raises(dl.ModelError, match="'h' is not spherical"):
+        dq.RotationOverrun("h", 0.7).labels(system)
+
+
 SENSORS = """<sensor><tendonlimitpos tendon="f"/><tendonlimitvel tendon="f"/>
 <tendonlimitpos tendon="p"/><tendonlimitvel tendon="p"/><jointlimitpos joint="s"/>
 <jointlimitvel joint="s"/><tendonlimitfrc tendon="f"/><tendonlimitfrc tendon="p"/>

@@ -193,13 +193,13 @@ class PIDServo(Controlled):
     own command is, "position", "velocity" or "effort"; further: pairs of such a word and the name
     of the `ExtraCommand` that it is; commands that it does not have are 0. kp, kd, ki in N m/rad or
     N/m and the like, scalars; ki None: without the integral s, which stops at +- integral_limit
-    in rad s or m s, None for no limit. With an integral_lead in s, s is that of s + integral_lead
-    ds/dt. activation_range (2,): at which the states stop; None for no limit. With a slew_rate, per s, the own command is followed by a
-    setpoint z, dz/dt = (u - z) / slew_lag within +- slew_rate, and u is z + slew_lag dz/dt;
-    slew_lag in s should not be less than half a time step. command_range (2,), in the unit of the
-    own command, and force_range (2,) in N or N m: to which both are limited; None for no limit. It
-    is the `pid` of MuJoCo 4. joint, axis, transmission and name: as of `Actuator`; z0: as of
-    `Stateful`.
+    in rad s or m s, None for no limit. With an integral_lead in s the force is that of s +
+    integral_lead ds/dt. With a slew_rate, per s, the own command is followed by a setpoint z, dz/dt
+    = (u - z) / slew_lag within +- slew_rate, and u is z + slew_lag dz/dt; slew_lag in s should not
+    be less than half a time step. activation_range (2,): at which s and z stop; None for no limit.
+    command_range (2,), in the unit of the own command, and force_range (2,) in N or N m: to which
+    both are limited; None for no limit. It is the `pid` of MuJoCo 4. joint, axis, transmission and
+    name: as of `Actuator`; z0: as of `Stateful`.
     """
 
     def known_commands(self) -> tuple[str, ...]:

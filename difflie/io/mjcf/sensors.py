@@ -12,6 +12,7 @@ import numpy as np
 from ... import quantities as dq
 from ...forces import JointStop, ShapeContact, TendonLaw
 from ...quantities import Quantity
+from ...quantities.stops import rotation_stops
 from ...sensors import Sensor
 from ...system import System
 from ...system.frame import Frame, FrameLike
@@ -265,13 +266,16 @@ class _Reader:
         return _Read(dq.Entries(dq.Effort(), (place,)))
 
     def _overrun(self, kind: str, joint: int) -> _Read | None:
-        """How far a hinge or slide is beyond its limits; None where MuJoCo has none there."""
+        """How far a joint is beyond its limits; None where MuJoCo has none there."""
         model, name = self.model, self.joints[joint]
-        off = not limits_act(self.off) or model.jnt_margin[joint]
-        scalar = model.jnt_type[joint] in _SCALARS and model.jnt_limited[joint]
-        if off or not scalar or name not in self.system.joint_names:
+        on = limits_act(self.off) and model.jnt_limited[joint] and not model.jnt_margin[joint]
+        if not on or name not in self.system.joint_names:
             return None
-        return _Read(dq.Overrun(name, kind == "JOINTLIMITVEL"))
+        rate = kind == "JOINTLIMITVEL"
+        if model.jnt_type[joint] in _SCALARS:
+            return _Read(dq.Overrun(name, rate))
+        # Of a ball joint the larger end is the limit.
+        return _Read(dq.RotationOverrun(name, max(model.jnt_range[joint]), rate))
 
     def _overrun_of_tendon(self, kind: str, tendon: int) -> _Read | None:
         """How far a tendon is beyond its limits; None where MuJoCo has none there."""
@@ -290,6 +294,8 @@ class _Reader:
         if kind == "JOINTLIMITFRC":
             name = self.joints[on]
             there = any(name in (stop.joints or ()) for stop in stops)
+            if self.model.jnt_type[on] not in _SCALARS:
+                there = name in self.system.joint_names and bool(rotation_stops(self.system, name))
             return _Read(dq.StopForce(name)) if there else None
         name = stop_names(self.model).get(on)
         names = [part.name for part in self.system.couplings if isinstance(part, TendonLaw)]

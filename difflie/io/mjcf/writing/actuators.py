@@ -316,8 +316,8 @@ def _controlled(servo: Controlled) -> dict[str, Any] | None:
     words = [word for kind, word in _WORDS.items() if kind in kinds]
     if [_WORDS[kind] for kind in kinds] != words or (servo.ki is not None and servo.ki <= 0):
         return None
-    leads = servo.integral_lead, servo.slew_lag if servo.slew_rate is not None else None
-    if None not in leads and not np.isclose(*map(float, leads), rtol=1e-9):
+    lead, lag = servo.integral_lead, servo.slew_lag
+    if lead is not None and servo.slew_rate is not None and not np.isclose(lead, lag, rtol=1e-9):
         return None  # both are the time step of the file
     ki, slew, most = (
         0.0 if number is None else float(number)

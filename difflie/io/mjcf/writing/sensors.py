@@ -11,6 +11,7 @@ import numpy as np
 from .... import quantities as dq
 from ....collision import Shape
 from ....forces import FixedTendon, SpatialTendon
+from ....quantities.stops import rotation_stops
 from ....sensors import Encoder, Sensor
 from ....system.frame import Frame, FrameLike, as_frame, composed
 from .bodies import JointElement
@@ -118,6 +119,11 @@ def _rows(draft: Draft, quantity: Any, joints: list[JointElement]) -> list[_Row]
     if kind is dq.Overrun and kinds.get(quantity.joint) in ("hinge", "slide"):
         tag = "jointlimitvel" if quantity.rate else "jointlimitpos"
         return [_Row(tag, {"joint": quantity.joint})]
+    if kind is dq.RotationOverrun and kinds.get(quantity.joint) == "ball":
+        tag = "jointlimitvel" if quantity.rate else "jointlimitpos"
+        ends = (stop.angle for stop in rotation_stops(draft.system, quantity.joint))
+        limited = any(_same(end, quantity.angle) for end in ends)
+        return [_Row(tag, {"joint": quantity.joint})] if limited else []
     if kind is dq.Touch:
         return [_Row("touch", {"site": _zone(draft, quantity.zone)})]
     if kind is dq.ShapeGap:
@@ -129,7 +135,7 @@ def _rows(draft: Draft, quantity: Any, joints: list[JointElement]) -> list[_Row]
         tag = "tendonlimitvel" if quantity.rate else "tendonlimitpos"
         along = (name for own, name, _ in draft.stopped if _same(own, quantity.transmission))
         return [_Row(tag, {"tendon": name}) for name in along]
-    if kind is dq.StopForce and kinds.get(quantity.of) in ("hinge", "slide"):
+    if kind is dq.StopForce and kinds.get(quantity.of) in ("hinge", "slide", "ball"):
         return [_Row("jointlimitfrc", {"joint": quantity.of})]
     if kind is dq.StopForce:
         along = (name for _, name, own in draft.stopped if own == quantity.of)
