@@ -317,7 +317,7 @@ class Part(_Derived):
         given = self._all(args, lambda a: constants(program, np.zeros(a.shape, a.dtype)))
         known = None if program.differentiable else _written.get(self.body)
         # A loop inside is another one where what it carries is transposed.
-        if known is None or (known.repeats and any(map(program.is_linear, flat(given)))):
+        if known is None or known.repeats([program.is_linear(x) for x in flat(given)]):
             return _those(self.body.write(program, given), self._wanted)
         return known.copied(program, given, self._wanted)
 
@@ -358,10 +358,16 @@ class Written:
         self._results = [np.broadcast_to(x, a.shape) for x, a in results]
         self._program = program
 
-    @property
-    def repeats(self) -> bool:
-        """Whether there are loops inside that are not written out."""
-        return "while" in self._program.operations
+    def repeats(self, which: Sequence[bool]) -> bool:
+        """Whether there are loops inside, not written out, that need some of the arguments.
+
+        which: one for each scalar of the arguments.
+        """
+        program, numbers = self._program, flat(self._given)
+        some = {x for x, is_one in zip(numbers, which, strict=True) if is_one}
+        entries = union(1 << k for k, x in enumerate(program.entries) if x in some)
+        loops = (k for k, operation in enumerate(program.operations) if operation == "while")
+        return any(program.needed(x) & entries for k in loops for x in program.operands[k])
 
     def reads(self, wanted: Sequence[bool]) -> list[bool]:
         """Which arguments some of the results need."""

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from difflie.native import scan
-from difflie.native.loop_body import Traced, Transposed, differentiable
+from difflie.native.loop_body import Traced, Transposed, differentiable, written
 from difflie.native.program import Program
 from difflie.native.rules.writing import Operation
 
@@ -188,3 +188,16 @@ def test_a_choice_is_linear_in_either_branch():
     assert program.is_linear(chosen)
     assert program.is_linear(program.mul(x, chosen, "f64"))
     assert not program.is_linear(x)
+
+
+def test_loops_inside_are_copied_where_no_tangent_enters_them():
+    """A root that is found by iterations needs no other program where tangents are transposed."""
+
+    def body(x, dx):
+        root = lax.while_loop(lambda y: y * y > 2 * x, lambda y: y - 0.1, 3.0)
+        return root * dx
+
+    scalar = jax.ShapeDtypeStruct((), float)
+    known = written(Traced(jax.make_jaxpr(body)(scalar, scalar)))
+    assert known is not None
+    assert known.repeats([True, False]) and not known.repeats([False, True])
