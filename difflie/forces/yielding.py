@@ -63,7 +63,8 @@ class YieldingSpring(YieldingLaw, StatefulJointForce):
 
     x is the joint's coordinate, and z its rest, in rad or m. joint: its name, with one degree of
     freedom; stiffness (3,): k, a and b, in N m/rad^n or N/m^n; elastic_stretch y in rad or m, a
-    scalar. z0 (1,): the rest at the start. name: as of `Coupling`.
+    scalar. z0 (1,): the rest at the start. name: as of `Coupling`. It needs a method that
+    integrates states with the motion, such as the default, `RKMK4`.
     """
 
     joint: str = eqx.field(static=True)
