@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
+import concurrent.futures
 import contextlib
 import dataclasses
+import queue
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -21,8 +25,8 @@ from .worker import packed
 # Chunks in flight: two for each worker, and more up to so many and so many bytes, which a cluster
 # that adapts to its work must see.
 _EACH, _CHUNKS, _BYTES = 2, 1000, 2**29
-# Seconds until a scheduler has answered.
-_PATIENCE = 10
+# Seconds until a scheduler has answered, and from one look at the workers to the next.
+_PATIENCE, _GLANCE = 10, 1.0
 
 
 class ClusterError(ConnectionError):
@@ -42,18 +46,29 @@ class Dask:
     worker. A chunk whose worker ends is given to another one; one that ends several workers, and
     several once more when it is alone at the end, is left out and said.
 
-    Raises ClusterError, in a sentence, where no scheduler answers or it goes away, and for a worker
-    that cannot be used; ImportError without the extra `cluster`.
+    patience: seconds that a sweep waits for a worker after the last one has gone, with a warning;
+    `math.inf` for a queue that may take any time. The first worker is waited for without an end.
+
+    Raises ClusterError, in a sentence, where no scheduler answers or it goes away, for a worker
+    that cannot be used, and where no worker came back; ValueError for a patience below zero;
+    ImportError without the extra `cluster`.
     """
 
     scheduler: Any
+    patience: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.patience, (int, float)) or not self.patience >= 0:
+            raise ValueError(
+                f"Dask: patience is {format_value(self.patience)}; give seconds from 0, or math.inf"
+            )
 
     def computed(
         self, sweep: Sweep, chunks: list[int]
     ) -> Generator[tuple[int, Computed], None, None]:
         """The chunks with these numbers, in the order in which they are done."""
         with self._client() as client:
-            yield from _Chunks(client, sweep, chunks).results()
+            yield from _Chunks(_Workers(client, self.patience), sweep, chunks).results()
 
     def chunk_size(self, variants: Variants, design: Design) -> int:
         """The number of rows of a chunk, as a worker measures it."""
@@ -61,7 +76,7 @@ class Dask:
             future = client.submit(
                 _task("measured"), packed(Sweep(variants, design, 0)), pure=False
             )
-            return _accepted(_Lost(client).result(future))
+            return _accepted(_Workers(client, self.patience).result(future))
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:
@@ -92,9 +107,10 @@ class Dask:
 class _Chunks:
     """The chunks of a sweep on a cluster, of which a bounded number is in flight."""
 
-    def __init__(self, client: Any, sweep: Sweep, chunks: list[int]) -> None:
-        self.client, self.waiting, self.running = client, collections.deque(chunks), {}
-        self.task, self.lost = _task("computed"), _Lost(client)
+    def __init__(self, workers: _Workers, sweep: Sweep, chunks: list[int]) -> None:
+        self.workers, self.waiting, self.running = workers, collections.deque(chunks), {}
+        self.done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.task, self.packed = _task("computed"), packed(sweep)
         # Which ended workers, or waited where another did: they are tried one by one at the end.
         self.blamed, self.alone = collections.deque(), False
         wide = sum(
@@ -102,23 +118,19 @@ class _Chunks:
         )
         bytes_each = sweep.chunk * (wide + 8 * len(sweep.design.names) + 1)
         self.most = int(np.clip(_BYTES // bytes_each, 1, _CHUNKS))
-        # A task, so that it is made again where the worker that holds it ends.
-        self.parcel = client.submit(bytes, packed(sweep), pure=False)
+        self.parcel = self._sent()
 
     def results(self) -> Generator[tuple[int, Computed], None, None]:
-        import distributed
-
-        done = distributed.as_completed(loop=self.client.loop)
-        if not self.lost.workers():
-            warnings.warn(f"{self.lost.where} has no workers yet; waiting for one", stacklevel=2)
+        if not self.workers.number():
+            warnings.warn(f"{self.workers.where} has no workers yet; waiting for one", stacklevel=2)
         try:
             while True:
-                self._submit(done)
+                self._submit()
                 if not self.running:
                     break
-                future = next(done)
+                future = self._next()
                 chunk = self.running.pop(future)
-                found = self.lost.result(future, chunk, self.alone)
+                found = self.workers.result(future, chunk, self.alone, self.parcel)
                 future.release()
                 if found is not None:
                     yield chunk, _accepted(found)
@@ -127,33 +139,55 @@ class _Chunks:
         finally:
             for future in (*self.running, self.parcel):
                 future.release()
-        self.lost.say()
+        self.workers.say()
 
-    def _submit(self, done: Any) -> None:
+    def _next(self) -> Any:
+        """One that is done."""
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self.done.get(timeout=_GLANCE)
+            self.workers.watch()
+
+    def _submit(self) -> None:
         if not self.waiting and not self.running:
             self.alone, self.waiting = True, self.blamed
-        most = 1 if self.alone else max(self.most, _EACH * self.lost.workers())
+        # A parcel that was on its way to several workers that ended counts as what ended them.
+        if self.waiting and (self.alone or self.parcel.status == "error"):
+            self.parcel.release()
+            self.parcel = self._sent()
+        most = 1 if self.alone else max(self.most, _EACH * self.workers.number())
         for _ in range(min(most - len(self.running), len(self.waiting))):
             chunk = self.waiting.popleft()
-            future = self.client.submit(self.task, self.parcel, chunk, pure=False)
+            future = self.workers.client.submit(self.task, self.parcel, chunk, pure=False)
             self.running[future] = chunk
-            done.add(future)
+            future.add_done_callback(self.done.put)
+
+    def _sent(self) -> Any:
+        # A task, so that it is made again where the worker that holds it ends.
+        return self.workers.client.submit(bytes, self.packed, pure=False)
 
 
-class _Lost:
-    """What becomes of a future whose workers or scheduler ended."""
+class _Workers:
+    """The workers of a cluster, and what becomes of a future where they or the scheduler end."""
 
-    def __init__(self, client: Any) -> None:
-        self.client, self.chunks = client, {}
+    def __init__(self, client: Any, patience: float) -> None:
+        self.client, self.patience, self.chunks = client, patience, {}
         self.where = client.scheduler.address if client.scheduler else "the cluster"
+        # Whether there was one, and since when there is none.
+        self.seen, self.none_since = False, None
 
-    def result(self, future: Any, chunk: int | None = None, at_last: bool = True) -> Any:
-        """That of a future; None for a chunk that ended its workers, noted if it is at last."""
+    def result(
+        self, future: Any, chunk: int | None = None, at_last: bool = True, needs: Any = None
+    ) -> Any:
+        """That of a future; None for a chunk that ended its workers, noted if it is at last.
+
+        needs: a future that it is computed from.
+        """
         from distributed.client import FutureCancelledError
         from distributed.scheduler import KilledWorker
 
         try:
-            return future.result()
+            return self._waited_for(future, needs)
         except KilledWorker as error:
             if chunk is None:
                 raise ClusterError(f"{self.where}: {self._ended(error)}") from None
@@ -163,12 +197,50 @@ class _Lost:
         except (OSError, FutureCancelledError) as error:
             raise self._gone(error) from None
 
-    def workers(self) -> int:
+    def _waited_for(self, future: Any, needs: Any) -> Any:
+        # One that is done is computed again where its worker ends before the result has come. This
+        # waits beside it: a time-out of the future would break off a result that is long to send.
+        asked = asyncio.run_coroutine_threadsafe(
+            self.client.gather(future, errors="skip", asynchronous=True),
+            self.client.loop.asyncio_loop,
+        )
+        try:
+            while not concurrent.futures.wait([asked], timeout=_GLANCE).done:
+                self.watch()
+                # Dask leaves one alone that it would compute again from what has failed.
+                if needs is not None and needs.status == "error" and not future.done():
+                    raise needs.exception()
+            self.seen, self.none_since = True, None
+            found = asked.result()
+            return found if future.status == "finished" else future.result()
+        finally:
+            asked.cancel()
+
+    def watch(self) -> None:
+        """Warns where the last worker has gone, and raises ClusterError where none came back."""
+        if self.number() or not self.seen:
+            self.none_since = None
+        elif self.none_since is None:
+            self.none_since = time.monotonic()
+            warnings.warn(
+                f"{self.where} has lost its last worker; waiting {self.patience:g} s for one",
+                stacklevel=2,
+            )
+        elif time.monotonic() - self.none_since > self.patience:
+            raise ClusterError(
+                f"{self.where}: the last worker has gone, and for {self.patience:g} s none came; "
+                "start workers (a cluster of Dask gives up those that take longer than its "
+                "distributed.deploy.lost-worker-timeout to come back), and the same command goes on"
+            )
+
+    def number(self) -> int:
         """How many there are."""
         try:
-            return len(self.client.nthreads())
+            found = len(self.client.nthreads())
         except OSError as error:
             raise self._gone(error) from None
+        self.seen |= found > 0
+        return found
 
     def say(self) -> None:
         """Raises ClusterError if chunks were left out."""

@@ -7,7 +7,9 @@ import socket
 import subprocess
 import sys
 import time
+import types
 
+import dask
 import distributed
 import jax
 import numpy as np
@@ -38,6 +40,8 @@ def whole():
 def workers():
     """A client of two workers with one thread each, in processes of their own."""
     with (
+        # Dask would give up a worker that is slow to start anew, as on a busy machine.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
         distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as local,
         distributed.Client(local, set_as_default=False) as found,
     ):
@@ -169,8 +173,8 @@ def test_schedulers_that_are_not_there_are_named(monkeypatch):
         dl.sweep(lambda numbers: {"y": numbers["x"]}, few, engine=Dask(3))
 
 
-@pytest.mark.thorough
-def test_a_chunk_that_ends_its_workers_is_left_out(client, tmp_path):
+@pytest.mark.slow
+def test_a_chunk_that_ends_its_workers_is_left_out(tmp_path):
     """Guards that all others are there, its name, and that the same call computes it."""
 
     def deadly(numbers):
@@ -185,11 +189,86 @@ def test_a_chunk_that_ends_its_workers_is_left_out(client, tmp_path):
         return {"square": x**2}
 
     few = dl.Grid({"x": np.arange(16.0)})
-    with pytest.raises(
-        ClusterError, match=r"left out .* 1 of the chunks, number 2 first: it ended 4"
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),  # of 3, for a short test
+        contextlib.contextmanager(workers)() as client,
+        pytest.raises(
+            ClusterError, match=r"left out .* 1 of the chunks, number 2 first: it ended 2"
+        ),
     ):
         dl.sweep(deadly, few, tmp_path / "store", chunk=2, engine=Dask(client))
     assert Store.opened(tmp_path / "store").pending() == [2]
+
+
+@pytest.mark.slow
+def test_workers_that_do_not_come_back_end_a_sweep(tmp_path):
+    """Guards that no sweep waits for ever after its last worker has gone, and what is said."""
+
+    def end(done, size):
+        local.scale(0)
+        while local.scheduler.workers:
+            time.sleep(0.05)
+
+    with (
+        distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=":0") as local,
+        pytest.warns(UserWarning, match="has lost its last worker; waiting 0 s for one"),
+        pytest.raises(ClusterError, match="the last worker has gone, and for 0 s none came"),
+    ):
+        dl.sweep(
+            lambda numbers: {"square": numbers["x"] ** 2},
+            dl.Grid({"x": np.arange(4.0)}),
+            tmp_path / "store",
+            chunk=1,
+            engine=Dask(local, patience=0.0),
+            progress=end,
+        )
+    assert len(Store.opened(tmp_path / "store").pending()) == 3
+    with pytest.raises(ValueError, match=r"patience is -1; give seconds from 0, or math\.inf"):
+        Dask(local, patience=-1)
+
+
+@pytest.mark.slow
+def test_a_parcel_that_ended_workers_is_sent_again(tmp_path, monkeypatch):
+    """Guards that workers which end while they receive what is swept do not end the sweep."""
+    once, real = tmp_path / "once", cluster.packed
+
+    class Deadly:
+        """A parcel that kills the first worker that opens it."""
+
+        def __init__(self, held):
+            self.held = held
+
+        def __bytes__(self):
+            if not once.exists():
+                once.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return self.held
+
+    monkeypatch.setattr(cluster, "packed", lambda sweep: Deadly(real(sweep)))
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        contextlib.contextmanager(workers)() as client,
+    ):
+        table = dl.sweep(
+            lambda numbers: {"square": numbers["x"] ** 2},
+            dl.Grid({"x": np.arange(4.0)}),
+            chunk=1,
+            engine=Dask(client),
+        )
+    assert once.exists()
+    assert table["square"].values.tolist() == [0, 1, 4, 9]
+
+
+def test_what_is_made_from_a_failed_parcel_is_not_waited_for(client):
+    """Guards a chunk that Dask never computes again, as what it needs has ended workers."""
+    from distributed.scheduler import KilledWorker
+
+    def kill():
+        raise KilledWorker("parcel", types.SimpleNamespace(address="tcp://gone"), 3)
+
+    parcel = client.submit(kill, pure=False)
+    never = client.submit(int, resources={"of no worker": 1}, pure=False)
+    assert cluster._Workers(client, 0.0).result(never, 1, False, parcel) is None
 
 
 @pytest.mark.slow
