@@ -109,12 +109,12 @@ class JointForce(AtJoint, JointCoupling):
 
     name: as of `Coupling`.
 
-    class Cogging(JointForce):
-        joint: str = eqx.field(static=True)
-        amplitude: jax.Array = eqx.field(converter=number(unit="N m"))
+        class Cogging(JointForce):
+            joint: str = eqx.field(static=True)
+            amplitude: jax.Array = eqx.field(converter=number(unit="N m"))
 
-        def effort(self, x, v):
-            return -self.amplitude * jnp.sin(12 * x)
+            def effort(self, x, v):
+                return -self.amplitude * jnp.sin(12 * x)
     """
 
     @abc.abstractmethod

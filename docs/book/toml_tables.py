@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from examples_in_docstrings import EXAMPLE
+
 from difflie.control.files import ControlFile
 from difflie.control.solve import SOLVERS
 from difflie.control.tables import BOUNDS, COSTS, INPUTS
@@ -83,7 +85,7 @@ def _file(command: str, file: type, told: dict[type, str]) -> Iterator[str]:
 
 def _table(head: str, cls: type) -> str:
     doc = (vars(cls).get("__doc__") or "").strip()
-    own = "" if doc.startswith(f"{cls.__name__}(") else inspect.cleandoc(doc)
+    own = "" if doc.startswith(f"{cls.__name__}(") else EXAMPLE.sub("", inspect.cleandoc(doc))
     defaults = {f.name: f for f in fields(cls)}
     rows = []
     for name, key in keys_of(cls).items():

@@ -112,13 +112,13 @@ class Actuator(eqx.Module):
     name: its name in `system.actuator_names` and in paths, "name/gain"; by default the joint's or
     body's name. Its numbers are fields whose converter is `number`.
 
-    class Spindle(dl.Actuator):
-        gain: jax.Array = eqx.field(converter=dl.number(unit="N m/V", positive=True))
+        class Spindle(dl.Actuator):
+            gain: jax.Array = eqx.field(converter=dl.number(unit="N m/V", positive=True))
 
-        def torque(self, command, q, v, memory):
-            return self.gain * command * jnp.abs(command), memory
+            def torque(self, command, q, v, memory):
+                return self.gain * command * jnp.abs(command), memory
 
-    system = dl.attach(system, Spindle(0.2, joint="elbow"))
+        system = dl.attach(system, Spindle(0.2, joint="elbow"))
     """
 
     joint: str | None = eqx.field(static=True, default=None, kw_only=True)
