@@ -28,6 +28,9 @@ ROOT = HERE.parents[1]
 # Files of the project that are pages of the book, too.
 BESIDE = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+CODE = re.compile(r"<pre\b.*?</pre>|<code>([^<]*)</code>", re.DOTALL)
+# Where a name may break: after a dot, a stroke, a bracket, and before a capital.
+PARTS = re.compile(r"(?<=[a-z0-9)\]][._/(=])(?=[A-Za-z_])|(?<=[a-z])(?=[A-Z][a-z])")
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
 PICTURES = ".png", ".svg", ".gif"
 
@@ -139,15 +142,24 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
 
 
 def on_page_content(content: str, page, config, files) -> str:
-    """Formulas as MathML, and tables that scroll by themselves."""
+    """Formulas as MathML, and names in code that break after a part of them."""
 
     def formula(found: re.Match[str]) -> str:
-        kind = "block" if found[2] == "[" else "inline"
-        return convert(html.unescape(found[3]), display=kind)
+        text = html.unescape(found[3])
+        if found[2] == "(":
+            return convert(text)
+        return f'<div class="formula">{convert(text, display="block")}</div>'
 
-    return FORMULA.sub(formula, content)
+    def code(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        options = re.sub(r"(?<!\S)--[a-z][\w-]*", r'<span class="option">\g<0></span>', found[1])
+        return f"<code>{PARTS.sub('<wbr>', options)}</code>"
+
+    return CODE.sub(code, FORMULA.sub(formula, content))
 
 
 def on_post_build(config) -> None:
-    """Gives up what the code wrote."""
+    """Gives up what the code wrote, and the page of a server for what is not found."""
     work.cleanup()
+    (Path(config.site_dir) / "404.html").unlink()

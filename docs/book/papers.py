@@ -13,6 +13,16 @@ from difflie.reproduce import REPRODUCTIONS
 
 # The package that is imported: an installed one lies elsewhere than these pages.
 PACKAGE = Path(difflie.__file__).parent
+# How pages are called, by the name on the command line.
+TITLES = {
+    "goetz": "Goetz 2024",
+    "long-run": "A million steps",
+    "mechanisms": "Reference mechanisms",
+    "mueller": "Mueller: transition maps",
+    "park-chung": "Park and Chung 2005",
+    "pleiades": "Pleiades",
+    "reuss": "Reuss 2002",
+}
 
 
 def pages() -> dict[str, str]:
@@ -31,7 +41,7 @@ def _page(name: str) -> str:
         where.append(f"| `{source.relative_to(PACKAGE.parent)}` | {' '.join(said.split())} |")
     return "\n\n".join(
         (
-            f"# {name}",
+            f"# {TITLES.get(name, name)}",
             first,
             *rest,
             *([published.section(name)] if name in published.names() else []),
