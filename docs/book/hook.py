@@ -53,6 +53,9 @@ def on_files(files: Files, config) -> Files:
     for name in BESIDE:
         text = (ROOT / f"{name}.md").read_text(encoding="utf-8")
         add(f"project/{name}.md".lower(), content=_moved(text, ROOT, "project"))
+        for target in {(ROOT / found[2]).resolve() for found in LINK.finditer(text)}:
+            if target.is_file() and _place(target).startswith("files/"):
+                add(f"files/{target.name}", abs_src_path=str(target))
     for package in reference.PUBLIC:
         add(f"reference/{package}.md", content=reference.api(package))
     add("reference/internal.md", content=reference.internal())
@@ -111,6 +114,8 @@ def _place(target: Path) -> str:
 def on_page_markdown(markdown: str, page, config, files) -> str:
     """Puts below each block what it came to, and leads links that leave docs/ into the book."""
     home, here = Path(page.file.src_uri).parent, page.file.src_uri
+    if here.startswith("reference/"):
+        page.meta["search"] = {"boost": 0.3}  # what explains is found before what lists
     up = "../" * len(home.parts)
 
     def link(found: re.Match[str]) -> str:
