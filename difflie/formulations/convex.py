@@ -37,7 +37,7 @@ from ..system.frozen import unfreeze
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .formulation import Formulation, Inputs
-from .nonsmooth import coasted, on_constraints
+from .nonsmooth import coasted, on_constraints, trees_of
 
 # What the convex problem solves for, in place of forces.
 _SOLVED = Contact, ShapeContact, JointStop, RotationStop, Rope, Stribeck
@@ -51,7 +51,8 @@ class ConvexMotion(eqx.Module):
     there, (m + 1, 0, 3) without the moments of the method. stops (m + 1, l): of `JointStop`,
     lower ones first. lengths (m + 1, p): of `Rope`, of the limits of tendons, shortest and longest,
     and of `RotationStop`, in the order of the couplings. friction (m + 1, nv + f): dry friction of
-    joints, then of the f tendons.
+    joints, then of the f tendons. impacts (m + 1,): how many times something has hit until then, at
+    times that are not located.
     """
 
     bilateral: jax.Array
@@ -61,6 +62,7 @@ class ConvexMotion(eqx.Module):
     stops: jax.Array
     lengths: jax.Array
     friction: jax.Array
+    impacts: jax.Array
 
 
 class ConvexFormulation(Formulation):
@@ -97,7 +99,7 @@ class ConvexFormulation(Formulation):
         return replace(tree, system=replace(tree.system, actuators=(), couplings=kept))
 
     def record(self, state: State) -> ConvexMotion:
-        every, spins, rolls, lines, friction = state.memory
+        every, spins, rolls, lines, friction = state.memory.impulses
         lines, moments = lines[:, 0], jnp.concatenate((spins, rolls), axis=1)
         b, kinds = len(labels(bilateral(self.tree).constraints)), _unilateral(self.tree)
         hard = [isinstance(c, HardContact) for c in kinds]
@@ -108,7 +110,11 @@ class ConvexFormulation(Formulation):
         contacts = jnp.concatenate((of_bodies, along))[order]
         compliant = lines[b + stops :]
         stopped, lengths = jnp.split(compliant, [len(compliant) - _count_of_lengths(self.tree)])
-        return ConvexMotion(lines[:b], contacts, points, moments, stopped, lengths, friction[:, 0])
+        each = lines[:b], contacts, points, moments, stopped, lengths, friction[:, 0]
+        return ConvexMotion(*each, state.memory.impacts)
+
+    def impacts(self, state: State) -> jax.Array:
+        return state.memory.impacts
 
 
 class Machine(ConvexMechanics):
@@ -222,10 +228,19 @@ class Machine(ConvexMechanics):
         most = [tree.generalised(friction * jnp.sign(each)), *(c.friction[None] for c in tendons)]
         return Rubbing(jnp.concatenate(rows), jnp.concatenate(most))
 
-    def moved(
+    @property
+    def trees(self) -> np.ndarray:
+        return trees_of(self.tree)
+
+    def coast(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+        return coasted(self.tree, q, v, jnp.asarray(h, v.dtype))
+
+    def position(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
-        return on_constraints(self.tree, *coasted(self.tree, q, v, jnp.asarray(h, v.dtype)))
+        return on_constraints(self.tree, q, v)
 
 
 def _without(tree: Tree, *numbers: str) -> Tree:

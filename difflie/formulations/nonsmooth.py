@@ -70,11 +70,7 @@ class Machine(NonsmoothMechanics):
 
     @property
     def trees(self) -> np.ndarray:
-        t = self.tree.topology
-        every = np.zeros(t.nv, int)
-        if not bilateral(self.tree).constraints:
-            every[t.dof_velocity] = t.dof_root
-        return np.unique(every, return_inverse=True)[1]
+        return trees_of(self.tree)
 
     @property
     def touched(self) -> np.ndarray:
@@ -134,6 +130,14 @@ class Machine(NonsmoothMechanics):
         self, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
         return on_constraints(self.tree, q, v)
+
+
+def trees_of(tree: Tree) -> np.ndarray:
+    """(nv,) the number of the tree of each entry of v; with equations all are one."""
+    t, every = tree.topology, np.zeros(tree.topology.nv, int)
+    if not bilateral(tree).constraints:
+        every[t.dof_velocity] = t.dof_root
+    return np.unique(every, return_inverse=True)[1]
 
 
 def coasted(

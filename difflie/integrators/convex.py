@@ -16,23 +16,31 @@ Two targets make this Coulomb's law but for what changes in a step. mu |u_t| is 
 the gap, with the slip expected at the end of the step: the cone alone would hold what slides h mu
 |u_t| above the ground (Acary, Cadoux, Lemarechal and Malick 2011). And impulses of friction are
 remembered, the target of the slip is R_t g_t of the step before: what sticks does not creep.
+
+The step in which an impact falls is not differentiated, as with `Moreau`. With `located=True` it
+is: impacts have their times (`difflie.integrators.impacts`), and contacts Coulomb's law, since the
+cone lifts what slides in an impact by mu |u_t|. Soft contacts, which take longer than a step, hit
+nothing: their force begins at zero.
 """
 
 from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..solvers.convex import ConvexNewton
 from ..solvers.linear import product
-from ..solvers.root import root
-from .impulse_laws import Cones, Discs, Intervals
+from .impacts import Arrival, Flights, Jump, located
+from .impulse_balance import coulomb_velocity, least_velocity, parts
+from .impulse_laws import Coulomb, Discs, Intervals, Law
 from .method import Method, Scalar, State, chosen
 
 # The softness of tangents, of dry friction, and of what bounces, in parts of the inverse mass that
@@ -105,7 +113,17 @@ class Impulses(NamedTuple):
     friction: Any
 
 
-class ConvexMechanics(eqx.Module):
+class Memory(NamedTuple):
+    """The impulses of the step before.
+
+    impacts (): how many times something has hit so far at times that are not located.
+    """
+
+    impulses: Impulses
+    impacts: Any
+
+
+class ConvexMechanics(Flights):
     """A mechanical system in a step of `ConvexContact`; q (nq,), v (nv,), points y = (q, v)."""
 
     @property
@@ -125,23 +143,30 @@ class ConvexMechanics(eqx.Module):
     def dry_friction(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Rubbing:
         """What rubs dry at q (nq,) and v (nv,)."""
 
-    @abc.abstractmethod
-    def moved(
+    def gaps(self, q: Float[Array, " nq"]) -> Float[Array, " k"]:
+        points, lines = self.meetings(q)
+        return jnp.concatenate((points.gaps, lines.gaps))
+
+    def accelerating(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
-        """q (nq,) and v (nv,) after h (s) at v, and whether equations were solved there ()."""
+    ) -> Float[Array, " nv"]:
+        metric, momentum = self.free(q, v, h)
+        factor = jax.lax.linalg.cholesky(metric)
+        return (jax.scipy.linalg.cho_solve((factor, True), momentum) - v) / h
 
 
 class ConvexContact(Method):
     """Order 1, for contacts, stops and dry friction at steps of 1 to 10 ms, in one convex problem.
 
     Bodies stick, slide and rest without creep, friction holds what it can. The memory is the
-    impulses of the step before. Not differentiated is in which step an impact falls, as with
-    `Moreau`. moments: whether contact points also resist spinning and rolling, by the arms of
-    `touching`. Castro, Permenter and Han 2022.
+    impulses of the step before. moments: whether contact points also resist spinning and rolling,
+    by the arms of `touching`. located: whether the first impact of each tree is located within the
+    step, so that derivatives by what changes its time are right, as of `Moreau`; contacts then keep
+    Coulomb's law in each step. Castro, Permenter and Han 2022.
     """
 
     moments: bool = False
+    located: bool = False
 
     equations: ClassVar[type] = ConvexMechanics
     implicit: ClassVar[bool] = True
@@ -150,85 +175,202 @@ class ConvexContact(Method):
     stability: ClassVar[tuple[float, float]] = 2.0, 2.0
 
     def init(self, problem: ConvexMechanics, t: Scalar, y: Any, h: Scalar) -> State:
-        return State(y, problem.nothing)
+        return State(y, Memory(problem.nothing, jnp.zeros((), y[0].dtype)))
 
     def step(
         self, problem: ConvexMechanics, t: Scalar, state: State, h: Scalar
     ) -> tuple[State, Bool[Array, ""]]:
-        q, v = state.y
-        h = jnp.asarray(h, v.dtype)
-        free = problem.free(q, v, h)
-        points, lines = problem.meetings(q)
-        dry = problem.dry_friction(q, v)
-        after, impulses, solved = least(free, points, lines, dry, v, state.memory, h)
-        *y, reached = problem.moved(q, after, h)
-        solved = solved & reached
-        return State(*chosen(solved, (tuple(y), impulses), (state.y, state.memory))), solved
+        (q, v), last = state.y, state.memory
+        stepped = _located if self.located else _step
+        y, memory, found = stepped(problem, q, v, last, jnp.asarray(h, v.dtype))
+        *y, reached = problem.position(*y)
+        found = found & reached
+        return State(*chosen(found, (tuple(y), memory), (state.y, last))), found
 
 
-def least(
-    free: Free,
-    points: Points,
-    lines: Lines,
-    dry: Rubbing,
-    before: Float[Array, " nv"],
-    last: Impulses,
-    h: Float[Array, ""],
-) -> tuple[Float[Array, " nv"], Impulses, Bool[Array, ""]]:
-    """The velocity v' (nv,), its impulses, and whether they were found ().
+def _step(
+    problem: ConvexMechanics, q: jax.Array, v: jax.Array, last: Memory, h: jax.Array
+) -> tuple[tuple, Memory, Bool[Array, ""]]:
+    """q and v at the end of the step, its impulses, and whether they were found ()."""
+    free = problem.free(q, v, h)
+    met = _met(problem, q, v, free.metric)
+    end = met.moving(free.momentum)
+    touch, *others = _laws(met, v, end, last.impulses, h)
+    laws = [touch.convex(_expected_slip(met, touch, v, end)), *others]
+    after, p, found = least_velocity(free.metric, free.momentum, met.rows, laws, v, end)
+    # What comes faster than what acts can let it in a step.
+    coming, arriving = product(met.normals, v), product(met.normals, end)
+    hits = (met.gaps > 0) & (met.gaps + h * arriving < 0) & ~met.closed(last.impulses, h)
+    hits = hits & (coming < -jnp.abs(arriving - coming))
+    impacts = last.impacts + jnp.sum(hits.astype(v.dtype))
+    return problem.coast(q, after, h), Memory(Impulses(*parts(laws, p)), impacts), found
 
-    before (nv,): the velocity v at the start. last: the impulses of the step before; h (s).
+
+def _located(
+    problem: ConvexMechanics, q: jax.Array, v: jax.Array, last: Memory, h: jax.Array
+) -> tuple[tuple, Memory, Bool[Array, ""]]:
+    """As `_step`, with impacts at their times and Coulomb's law."""
+    start, trees = _met(problem, q, v, problem.free(q, v, h).metric), problem.trees
+    member = jnp.asarray(trees[:, None] == np.arange(1 + max(trees, default=0)))
+    touched = jnp.any((start.normals != 0)[:, :, None] & member, axis=1)
+
+    def jump(arrival: Arrival, again: Callable[[jax.Array], jax.Array]) -> Jump:
+        place, before = arrival.place, arrival.before
+        met = _met(problem, place, before, problem.free(place, before, h).metric)
+        normals = met.normals
+        rebound = -met.restitution * arrival.coming(normals)
+
+        def ended(state: tuple, _: None) -> tuple:
+            guess, known, after = state
+            free, target = arrival.free(after), arrival.falling(normals, after) + rebound
+            laws = _laws(met, before, free, last.impulses, h)
+            laws = _hit(met, laws, arrival.hits, jnp.maximum(target, 0))
+            v, p, _, found = coulomb_velocity(
+                met.metric, free, met.rows, laws, guess, known, _STIFF, _STIFF
+            )
+            after = again(jnp.sum(met.moved * p, axis=1))
+            return (v, p, after), (v, p, Impulses(*parts(laws, p)), found)
+
+        known = jnp.concatenate([g.ravel() for g in last.impulses])
+        _, found = jax.lax.scan(ended, (before, known, arrival.a), None, length=2)
+        after, p, impulses, _ = jax.tree.map(lambda a: a[-1], found)
+        moved = met.moved * p
+        return Jump(
+            after=after,
+            moved=met.of_contacts(moved),
+            change=jnp.sum(moved, axis=1),
+            normals=normals,
+            rebound=rebound,
+            presses=_pressures(impulses) > 0,
+            memory=Memory(impulses, last.impacts),
+            found=jnp.all(found[-1]),
+        )
+
+    return located(problem, q, v, touched, start.closed(last.impulses, h), h, 0.0, jump)
+
+
+class Met(eqx.Module):
+    """What meets at one configuration, in a metric A (nv, nv) of v.
+
+    rows (m, nv): of the velocities that belong to impulses, one after the other; moved (nv, m):
+    how these change v. factor: that of A by Cholesky. The k contacts are the points, then the
+    lines.
     """
-    A, n = free.metric, len(before)
-    mass, factor = jnp.diag(A), (jax.lax.linalg.cholesky(A), True)
-    turns = points.turns
-    single = lines.rows[:, None], dry.rows[:, None]
-    rows = Impulses(points.rows, turns[:, :1], turns[:, 1:], *single)
 
-    def moving(forces: jax.Array) -> jax.Array:
-        """How impulses (..., nv) change v."""
-        flat = forces.reshape(-1, n).T
-        return jax.scipy.linalg.cho_solve(factor, flat).T.reshape(forces.shape)
+    metric: jax.Array
+    factor: jax.Array
+    points: Points
+    lines: Lines
+    dry: Rubbing
+    rows: jax.Array
+    moved: jax.Array
 
-    end, light = moving(free.momentum), product(dry.rows**2, 1 / mass)
-    laws = Impulses(
-        _contact_law(points, moving(points.rows), before, end, last.points, h),
-        *_moment_laws(points, moving(turns), last),
-        _line_law(lines, moving(lines.rows), before, end, last.lines, h),
-        _dry_law(jnp.where(light > 0, light, 1), h * dry.most[:, None], last.friction),
-    )
+    @property
+    def gaps(self) -> Float[Array, " k"]:
+        return jnp.concatenate((self.points.gaps, self.lines.gaps))
 
-    # Velocities in units in which A has ones on its diagonal: rad/s and m/s are alike then.
-    unit = 1 / jnp.sqrt(mass)
-    scale = jnp.max(jnp.abs(end / unit))
+    @property
+    def restitution(self) -> Float[Array, " k"]:
+        return jnp.concatenate((self.points.restitution, self.lines.restitution))
 
-    def impulses(v: jax.Array) -> Impulses:
-        pairs = zip(laws, rows, strict=True)
-        return Impulses(*(law.impulses(product(row, v)) for law, row in pairs))
+    @property
+    def normals(self) -> Float[Array, "k nv"]:
+        """The rows of the gaps."""
+        return jnp.concatenate((self.points.rows[:, 0], self.lines.rows))
 
-    def residual(x: jax.Array) -> jax.Array:
-        v = unit * x
-        pushed = (_along(row, g) for row, g in zip(rows, impulses(v), strict=True))
-        return unit * (product(A, v) - sum(pushed, free.momentum))
+    @property
+    def each_moved(self) -> Impulses:
+        """How impulses of each kind change v, (k, d, nv)."""
+        return self._by_kinds(self.moved)
 
-    def hessian(x: jax.Array) -> jax.Array:
-        v, H = unit * x, A
-        for law, row in zip(laws, rows, strict=True):
-            weighted = product(law.slopes(product(row, v)), row)
-            H = H + product(row.reshape(-1, n).T, weighted.reshape(-1, n))
-        return unit[:, None] * H * unit
+    def of_contacts(self, moved: Float[Array, "nv m"]) -> Float[Array, "nv k"]:
+        """Sums of changes of v by all impulses over the directions of each contact."""
+        each = self._by_kinds(moved)
+        return jnp.concatenate((jnp.sum(each.points, axis=1), each.lines[:, 0])).T
 
-    def size(x: jax.Array) -> jax.Array:
-        return jnp.maximum(jnp.max(jnp.abs(x)), scale)
+    def moving(self, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        """How an impulse (nv,) changes v."""
+        return jax.scipy.linalg.cho_solve((self.factor, True), impulse)
 
-    x, solved = root(residual, before / unit, ConvexNewton(hessian, size))
-    v = unit * x
-    return v, impulses(v), solved
+    def closed(self, last: Impulses, h: Float[Array, ""]) -> Bool[Array, " k"]:
+        """Which contacts hit nothing in a step: equations, what is soft, and what pressed before.
+
+        last: the impulses of the step before.
+        """
+        each, points, lines = self.each_moved, self.points, self.lines
+        of_points, of_lines = _mobility(points, each.points)[1], _ease(lines, each.lines[:, 0])
+        soft = [_softness(*a, h)[0] for a in ((of_points, points), (of_lines, lines))]
+        never = jnp.concatenate((~points.exists, lines.lower < 0))
+        return never | jnp.concatenate(soft) | (_pressures(last) > 0)
+
+    def _by_kinds(self, moved: jax.Array) -> Impulses:
+        counts = [len(a) for a in (self.points.gaps, self.points.turns, self.lines.gaps)]
+        (k, s, lines), dry = counts, len(self.dry.most)
+        sizes = (k, 3), (s, 1), (s, 2), (lines, 1), (dry, 1)
+        each = jnp.split(moved.T, np.cumsum([k * d for k, d in sizes])[:-1])
+        pairs = zip(each, sizes, strict=True)
+        return Impulses(*(a.reshape(*size, a.shape[1]) for a, size in pairs))
 
 
-def _along(rows: jax.Array, impulses: jax.Array) -> jax.Array:
-    """J^T g (nv,) of rows (k, d, nv) and impulses (k, d)."""
-    return product(rows.reshape(-1, rows.shape[-1]).T, impulses.ravel())
+def _met(problem: ConvexMechanics, q: jax.Array, v: jax.Array, metric: jax.Array) -> Met:
+    """What meets at q and v in a metric."""
+    (points, lines), dry, n = problem.meetings(q), problem.dry_friction(q, v), len(v)
+    turns, factor = points.turns, jax.lax.linalg.cholesky(metric)
+    each = points.rows, turns[:, :1], turns[:, 1:], lines.rows, dry.rows
+    rows = jnp.concatenate([a.reshape(-1, n) for a in each])
+    moved = jax.scipy.linalg.cho_solve((factor, True), rows.T)
+    return Met(metric, factor, points, lines, dry, rows, moved)
+
+
+def _pressures(impulses: Impulses) -> Float[Array, " k"]:
+    """The impulses of contacts along their gaps."""
+    return jnp.concatenate((impulses.points[:, 0], impulses.lines[:, 0]))
+
+
+def _laws(met: Met, before: jax.Array, end: jax.Array, last: Impulses, h: jax.Array) -> list[Law]:
+    """The laws of all that meets, of contact points Coulomb's.
+
+    before, end (nv,): v before the step, and after it without impulses. last: the impulses of the
+    step before; h (s).
+    """
+    moved = met.each_moved
+    light = product(met.dry.rows**2, 1 / jnp.diag(met.metric))
+    return [
+        _contact_law(met.points, moved.points, before, end, last.points, h),
+        *_moment_laws(met.points, moved, last),
+        _line_law(met.lines, moved.lines[:, 0], before, end, last.lines, h),
+        _dry_law(jnp.where(light > 0, light, 1), h * met.dry.most[:, None], last.friction),
+    ]
+
+
+def _hit(met: Met, laws: list[Law], hits: jax.Array, target: jax.Array) -> list[Law]:
+    """The laws, of contacts that hit (k,) with target rates (k,) and hard."""
+    k, each = len(met.points.gaps), met.each_moved
+    touch, spin, roll, line, dry = laws
+    hard = _mobility(met.points, each.points)[1], _ease(met.lines, each.lines[:, 0])
+    changed = []
+    for law, at, mass in ((touch, slice(k), hard[0]), (line, slice(k, None), hard[1])):
+        hit, first = hits[at, None], jnp.arange(law.target.shape[1]) == 0
+        softness = jnp.where(hit, _STIFF * mass[:, None], law.softness)
+        aims = jnp.where(hit, jnp.where(first, target[at, None], 0), law.target)
+        changed.append(replace(law, softness=softness, target=aims))
+    return [changed[0], spin, roll, changed[1], dry]
+
+
+def _mobility(points: Points, moved: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The inverse masses (k, 3, 3) that contact points move, and their mean (k,)."""
+    mobility = product(points.rows, jnp.swapaxes(moved, 1, 2))
+    # What is no contact point may move nothing.
+    square = jnp.sum(mobility**2, axis=(1, 2)) / 9
+    return mobility, jnp.sqrt(jnp.where(square > 0, square, 1))
+
+
+def _ease(lines: Lines, moved: jax.Array) -> jax.Array:
+    """The inverse masses (l,) that lines move."""
+    inverse_mass = jnp.sum(lines.rows * moved, axis=1)
+    # Of equations that nothing can violate, as those of a planar loop out of its plane, too.
+    floor = 1e-6 * jnp.max(inverse_mass, initial=0)
+    return jnp.where(inverse_mass > floor, inverse_mass, jnp.where(floor > 0, floor, 1))
 
 
 def _contact_law(
@@ -238,50 +380,51 @@ def _contact_law(
     end: jax.Array,
     last: jax.Array,
     h: jax.Array,
-) -> Cones:
-    """The law of contact points; moved (k, 3, nv): how impulses at them change v.
-
-    before, end (nv,): v before the step, and after it without impulses.
-    """
-    mobility = product(points.rows, jnp.swapaxes(moved, 1, 2))
-    # What is no contact point may move nothing.
-    square = jnp.sum(mobility**2, axis=(1, 2)) / 9
-    inverse_mass = jnp.sqrt(jnp.where(square > 0, square, 1))
-    coming, arriving = product(points.rows, before), product(points.rows[:, 0], end)
-    normal, target = _softness(inverse_mass, points, h)
-    bounces, target = _rebound(points, target, coming[:, 0], arriving, h)
+) -> Coulomb:
+    """The law of contact points; moved (k, 3, nv): how impulses at them change v."""
+    _, inverse_mass = _mobility(points, moved)
+    coming, arriving = (product(points.rows[:, 0], v) for v in (before, end))
+    _, normal, target = _softness(inverse_mass, points, h)
+    bounces, target = _rebound(points, target, coming, arriving, h)
     normal = jnp.where(bounces, _STIFF * inverse_mass, normal)
     tangent = jnp.where(bounces, _STIFF, _TANGENT) * inverse_mass
-    # Coulomb's law has the slip after the step: without what the needed impulse brakes it by.
-    square = jnp.sum(coming[:, 1:] ** 2, axis=1)
+    kept = jnp.where((last[:, 0] > 0)[:, None], tangent[:, None] * last[:, 1:], 0)
+    target = jnp.concatenate((target[:, None], kept), axis=1)
+    softness = jnp.stack((normal, tangent, tangent), axis=1)
+    return Coulomb(softness, target, points.friction, points.exists)
+
+
+def _expected_slip(met: Met, law: Coulomb, before: jax.Array, end: jax.Array) -> jax.Array:
+    """mu |u_t| (k,) at the end of the step: without what the needed impulse brakes it by."""
+    mobility, _ = _mobility(met.points, met.each_moved.points)
+    square = jnp.sum(product(met.points.rows, before)[:, 1:] ** 2, axis=1)
     moves = square > 0
     slip = jnp.where(moves, jnp.sqrt(jnp.where(moves, square, 1)), 0)
     across = jnp.maximum(mobility[:, 1, 1], mobility[:, 2, 2])
     through = jnp.where(mobility[:, 0, 0] > 0, mobility[:, 0, 0], 1)
-    braked = points.friction * across / through * jnp.maximum(target - arriving, 0)
-    target = target - points.friction * jnp.maximum(slip - braked, 0)
-    kept = jnp.where((last[:, 0] > 0)[:, None], tangent[:, None] * last[:, 1:], 0)
-    target = jnp.concatenate((target[:, None], kept), axis=1)
-    return Cones(points.friction, normal, tangent, target, points.exists)
+    needed = jnp.maximum(law.target[:, 0] - product(met.points.rows[:, 0], end), 0)
+    return law.friction * jnp.maximum(slip - law.friction * across / through * needed, 0)
 
 
-def _moment_laws(points: Points, moved: jax.Array, last: Impulses) -> tuple[Intervals, Discs]:
+def _moment_laws(points: Points, moved: Impulses, last: Impulses) -> tuple[Intervals, Discs]:
     """The laws of moments at contact points, in proportion to the impulses of the step before."""
-    inverse_mass = jnp.sum(points.turns * moved, axis=2)
+    turned = jnp.concatenate((moved.spins, moved.rolls), axis=1)
+    inverse_mass = jnp.sum(points.turns * turned, axis=2)
     inverse_mass = jnp.where(inverse_mass > 0, inverse_mass, 1)
-    pressure = last.points[: len(moved), 0]
+    pressure = last.points[: len(turned), 0]
     spin = _dry_law(inverse_mass[:, 0], (points.spinning * pressure)[:, None], last.spins)
-    radius, softness = points.rolling * pressure, _DRY * jnp.max(inverse_mass[:, 1:], axis=1)
+    radius = points.rolling * pressure
+    softness = _DRY * jnp.max(inverse_mass[:, 1:], axis=1, keepdims=True)
     sticks = jnp.sum(last.rolls**2, axis=1) < radius**2
-    return spin, Discs(radius, softness, jnp.where(sticks, softness, 0)[:, None] * last.rolls)
+    target = jnp.where(sticks[:, None], softness, 0) * last.rolls
+    return spin, Discs(softness, target, radius)
 
 
 def _dry_law(inverse_mass: jax.Array, most: jax.Array, last: jax.Array) -> Intervals:
     """The law of dry friction of at most `most` (k, 1) N s or N m s."""
-    softness = _DRY * inverse_mass
-    sticks = jnp.abs(last) < most
-    target = jnp.where(sticks[:, 0], softness * last[:, 0], 0)
-    return Intervals(-most[:, 0], most[:, 0], softness, target)
+    softness = _DRY * inverse_mass[:, None]
+    target = jnp.where(jnp.abs(last) < most, softness * last, 0)
+    return Intervals(softness, target, -most[:, 0], most[:, 0])
 
 
 def _line_law(
@@ -293,31 +436,29 @@ def _line_law(
     h: jax.Array,
 ) -> Intervals:
     """The law of equations and stops; as `_contact_law`."""
-    inverse_mass = jnp.sum(lines.rows * moved, axis=1)
-    # Of equations that nothing can violate, as those of a planar loop out of its plane, too.
-    floor = 1e-6 * jnp.max(inverse_mass, initial=0)
-    inverse_mass = jnp.where(inverse_mass > floor, inverse_mass, jnp.where(floor > 0, floor, 1))
+    inverse_mass = _ease(lines, moved)
     coming, arriving = product(lines.rows, before), product(lines.rows, end)
-    softness, target = _softness(inverse_mass, lines, h)
+    _, softness, target = _softness(inverse_mass, lines, h)
     bounces, target = _rebound(lines, target, coming, arriving, h)
     softness = jnp.where(bounces, _STIFF * inverse_mass, softness)
     # An equation holds at the end of the step, but for what changes in its impulse.
     always, dry = lines.lower < 0, _DRY * inverse_mass
     softness = jnp.where(always, dry, softness)
     target = jnp.where(always, dry * last[:, 0] - lines.gaps / h, target)
-    return Intervals(lines.lower, jnp.full_like(lines.lower, jnp.inf), softness, target)
+    upper = jnp.full_like(lines.lower, jnp.inf)
+    return Intervals(softness[:, None], target[:, None], lines.lower, upper)
 
 
 def _softness(
     inverse_mass: jax.Array, of: Points | Lines, h: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """R_n of gaps, and the target rates at which they close."""
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Whether gaps give, R_n of them, and the target rates at which they close."""
     near = inverse_mass / (4 * math.pi**2)
     soft = 1 / (h * of.stiffness * (h + of.relaxation))
     gives = soft > near
     tau = jnp.where(gives, of.relaxation, h / math.pi)
     rate = -of.gaps / (h + jnp.where(of.gaps > 0, 0, tau))
-    return jnp.where(gives, soft, near), rate
+    return gives, jnp.where(gives, soft, near), rate
 
 
 def _rebound(

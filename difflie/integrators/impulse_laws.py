@@ -22,6 +22,8 @@ g_t| (de Saxce and Feng 1998).
 from __future__ import annotations
 
 import abc
+from dataclasses import replace
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -32,7 +34,14 @@ from ..groups.components import Scalar
 
 
 class Law(eqx.Module):
-    """The impulses of k contacts, stops or joints along d directions."""
+    """The impulses of k contacts, stops or joints along d directions.
+
+    softness: R (k, d), or (k, 1) where it is the same for all directions, in 1/kg or 1/(kg m^2).
+    target (k, d): the velocities in m/s or rad/s at which nothing is exchanged.
+    """
+
+    softness: jax.Array
+    target: jax.Array
 
     @abc.abstractmethod
     def impulses(self, u: Float[Array, "k d"]) -> Float[Array, "k d"]:
@@ -42,18 +51,36 @@ class Law(eqx.Module):
     def slopes(self, u: Float[Array, "k d"]) -> Float[Array, "k d d"]:
         """-dg/du (k, d, d); of a convex cost symmetric and positive semidefinite."""
 
+    def excess(self, u: Float[Array, "k d"]) -> Float[Array, " k"]:
+        """By how much (k,) less is asked of the first direction of `convex`, at its solution u."""
+        return jnp.zeros(len(u), u.dtype)
+
+    def convex(self, less: Float[Array, " k"]) -> Law:
+        """The law of a convex cost, with a first target that is lower by less (k,)."""
+        return self
+
+    def softer(self, factor: Scalar) -> Self:
+        """The same law with `factor` times its softness."""
+        return replace(self, softness=factor * self.softness)
+
+    def about(self, g: Float[Array, "k d"], factor: Scalar) -> Self:
+        """A softer law, by the factor, which gives g where this one does."""
+        target = self.target + (factor - 1) * self.softness * g
+        return replace(self, softness=factor * self.softness, target=target)
+
+    def _soft(self, u: jax.Array) -> jax.Array:
+        """y (k, d)."""
+        return (self.target - u) / self.softness
+
 
 class Cones(Law):
     """The law of k contacts along the normal and two tangents, shapes (k,).
 
-    friction: mu. normal, tangent: R_n and R_t in 1/kg. target (k, 3): the velocities in m/s at
-    which nothing is exchanged. active: whether there is a contact at all.
+    friction: mu. softness (k, 3): R_n, R_t and R_t again. active: whether there is a contact at
+    all.
     """
 
     friction: jax.Array
-    normal: jax.Array
-    tangent: jax.Array
-    target: jax.Array
     active: jax.Array
 
     def impulses(self, u: Float[Array, "k 3"]) -> Float[Array, "k 3"]:
@@ -65,7 +92,7 @@ class Cones(Law):
 
     def slopes(self, u: Float[Array, "k 3"]) -> Float[Array, "k 3 3"]:
         y, length, t, stick, slide = self._regions(u)
-        mu, rn, rt = self.friction, self.normal, self.tangent
+        mu, (rn, rt, _) = self.friction, self.softness.T
         share = 1 / (1 + mu * mu * rt / rn)
         nn = jnp.where(stick, 1, jnp.where(slide, share, 0)) / rn
         nt = jnp.where(slide, mu * share / rn, 0)[:, None] * t
@@ -83,32 +110,34 @@ class Cones(Law):
 
     def _regions(self, u: jax.Array) -> tuple[jax.Array, ...]:
         """y (k, 3), |y_t| (k,), its direction (k, 2), and whether a contact sticks, slides (k,)."""
-        y = (self.target - u) / jnp.stack((self.normal, self.tangent, self.tangent), axis=1)
+        y = self._soft(u)
         square = jnp.sum(y[:, 1:] ** 2, axis=1)
         moves = square > 0
         length = jnp.where(moves, jnp.sqrt(jnp.where(moves, square, 1)), 0)
         direction = y[:, 1:] / jnp.where(moves, length, 1)[:, None]
         # Without friction, too, what pulls is open.
         stick = self.active & (y[:, 0] > 0) & (length <= self.friction * y[:, 0])
-        edge = -self.friction * self.tangent / self.normal * length
+        edge = -self._lift * length
         return y, length, direction, stick, self.active & ~stick & (y[:, 0] > edge)
 
     def _pressed(self, y: jax.Array, length: jax.Array) -> jax.Array:
         """g_n (k,) of a contact that slides."""
-        s = self.friction * self.tangent / self.normal
+        s = self._lift
         return (y[:, 0] + s * length) / (1 + self.friction * s)
+
+    @property
+    def _lift(self) -> jax.Array:
+        """s (k,)."""
+        return self.friction * self.softness[:, 1] / self.softness[:, 0]
 
 
 class Coulomb(Law):
     """Coulomb's law of k contacts along the normal and two tangents, shapes (k,).
 
-    friction: mu. softness: R in 1/kg. target (k, 3): the velocities in m/s at which nothing is
-    exchanged. active: whether the contact is closed.
+    friction: mu. softness (k, 3): R_n, R_t and R_t again. active: whether the contact is closed.
     """
 
     friction: jax.Array
-    softness: jax.Array
-    target: jax.Array
     active: jax.Array
 
     def impulses(self, u: Float[Array, "k 3"]) -> Float[Array, "k 3"]:
@@ -119,8 +148,8 @@ class Coulomb(Law):
 
     def slopes(self, u: Float[Array, "k 3"]) -> Float[Array, "k 3 3"]:
         normal, y, length, slides = self._pressed(u)
-        inverse = jnp.where(self.active, 1 / self.softness, 0)
-        presses = jnp.where(normal > 0, inverse, 0)
+        across, inverse = (jnp.where(self.active, 1 / r, 0) for r in self.softness.T[:2])
+        presses = jnp.where(normal > 0, across, 0)
         t = y / length[:, None]
         share = jnp.where(slides, self.friction * normal / length, 1) * inverse
         along = jnp.where(slides, share, 0)[:, None, None] * t[:, :, None] * t[:, None, :]
@@ -130,30 +159,20 @@ class Coulomb(Law):
         return jnp.concatenate((first, jnp.concatenate((tn[:, :, None], tt), axis=2)), axis=1)
 
     def excess(self, u: Float[Array, "k 3"]) -> Float[Array, " k"]:
-        """mu |u_t + R g_t| (k,) in m/s: by how much less is asked of the normal of `cones`."""
-        y = (self.target[:, 1:] - u[:, 1:]) / self.softness[:, None]
+        """mu |u_t + R_t g_t| (k,) in m/s: by how much less is asked of the normal of `convex`."""
+        y = self._soft(u)[:, 1:]
         square = jnp.sum((self.impulses(u)[:, 1:] - y) ** 2, axis=1)
         slips = square > 0
         length = jnp.where(slips, jnp.sqrt(jnp.where(slips, square, 1)), 0)
-        return self.friction * self.softness * length
+        return self.friction * self.softness[:, 1] * length
 
-    def cones(self, less: Float[Array, " k"]) -> Cones:
-        """The law of a convex cost, with a target that is lower by less (k,)."""
+    def convex(self, less: Float[Array, " k"]) -> Cones:
         target = self.target - jnp.pad(less[:, None], ((0, 0), (0, 2)))
-        return Cones(self.friction, self.softness, self.softness, target, self.active)
-
-    def softer(self, factor: Scalar) -> Coulomb:
-        """The same law with `factor` times its softness."""
-        return Coulomb(self.friction, factor * self.softness, self.target, self.active)
-
-    def about(self, g: Float[Array, "k 3"], factor: Scalar) -> Coulomb:
-        """A softer law, by the factor, which gives g where this one does."""
-        target = self.target + (factor - 1) * self.softness[:, None] * g
-        return Coulomb(self.friction, factor * self.softness, target, self.active)
+        return Cones(self.softness, target, self.friction, self.active)
 
     def _pressed(self, u: jax.Array) -> tuple[jax.Array, ...]:
         """g_n (k,), y_t (k, 2), its length (k,), where that matters, and where it slides (k,)."""
-        y = (self.target - u) / self.softness[:, None]
+        y = self._soft(u)
         normal = jnp.maximum(y[:, 0], 0)
         square = jnp.sum(y[:, 1:] ** 2, axis=1)
         slides = square > (self.friction * normal) ** 2
@@ -164,45 +183,28 @@ class Intervals(Law):
     """The law of k impulses between bounds, shapes (k,).
 
     lower, upper: the bounds in N s or N m s: 0 and inf of a stop, -h c and h c of dry friction c,
-    -inf and inf of an equation. softness: R in 1/kg or 1/(kg m^2). target: velocities in m/s or
-    rad/s.
+    -inf and inf of an equation. softness, target (k, 1).
     """
 
     lower: jax.Array
     upper: jax.Array
-    softness: jax.Array
-    target: jax.Array
 
     def impulses(self, u: Float[Array, "k 1"]) -> Float[Array, "k 1"]:
-        return jnp.clip(self._soft(u), self.lower, self.upper)[:, None]
+        return jnp.clip(self._soft(u), self.lower[:, None], self.upper[:, None])
 
     def slopes(self, u: Float[Array, "k 1"]) -> Float[Array, "k 1 1"]:
         y = self._soft(u)
-        inside = (y > self.lower) & (y < self.upper)
-        return jnp.where(inside, 1 / self.softness, 0)[:, None, None]
-
-    def softer(self, factor: Scalar) -> Intervals:
-        """The same law with `factor` times its softness."""
-        return Intervals(self.lower, self.upper, factor * self.softness, self.target)
-
-    def about(self, g: Float[Array, "k 1"], factor: Scalar) -> Intervals:
-        """A softer law, by the factor, which gives g where this one does."""
-        target = self.target + (factor - 1) * self.softness * g[:, 0]
-        return Intervals(self.lower, self.upper, factor * self.softness, target)
-
-    def _soft(self, u: jax.Array) -> jax.Array:
-        return (self.target - u[:, 0]) / self.softness
+        inside = (y > self.lower[:, None]) & (y < self.upper[:, None])
+        return jnp.where(inside, 1 / self.softness, 0)[:, :, None]
 
 
 class Discs(Law):
     """The law of k impulses of limited length along two directions, shapes (k,).
 
-    radius: the length in N s or N m s. softness: R. target (k, 2): velocities.
+    radius: the length in N s or N m s. softness (k, 1), target (k, 2).
     """
 
     radius: jax.Array
-    softness: jax.Array
-    target: jax.Array
 
     def impulses(self, u: Float[Array, "k 2"]) -> Float[Array, "k 2"]:
         y, share, _ = self._shortened(u)
@@ -212,11 +214,11 @@ class Discs(Law):
         y, share, long = self._shortened(u)
         square = jnp.where(long, jnp.sum(y**2, axis=1), 1)[:, None, None]
         along = jnp.where(long[:, None, None], y[:, :, None] * y[:, None, :] / square, 0)
-        return (share / self.softness)[:, None, None] * (jnp.eye(2, dtype=u.dtype) - along)
+        return (share[:, None] / self.softness)[:, :, None] * (jnp.eye(2, dtype=u.dtype) - along)
 
     def _shortened(self, u: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """y (k, 2), by what it is multiplied (k,), and whether it is too long (k,)."""
-        y = (self.target - u) / self.softness[:, None]
+        y = self._soft(u)
         square = jnp.sum(y**2, axis=1)
         long = square > self.radius**2
         length = jnp.sqrt(jnp.where(long, square, 1))

@@ -6,11 +6,9 @@
 v* is the velocity after the step without impulses. A contact that closes at the rate A_n v < 0 has
 the target u = u_0 - e A_n v.
 
-These are equations for v' alone, with the impulses as functions of A v' (`impulse_laws`), softer by
-1e-7 of the inverse mass that they move: redundant contacts share a load evenly. Where bodies are
+These are equations for v' alone, with the impulses as functions of A v' (`impulse_balance`), softer
+by 1e-7 of the inverse mass that they move: redundant contacts share a load evenly. Where bodies are
 wedged, by friction above 1, there may be no such solution near one with 1e-5, which is then taken.
-A convex problem is solved where Newton's method does not find Coulomb's law from the last velocity
-(`difflie.solvers.semismooth`).
 
 With friction, or with several contacts, Newton's restitution may gain energy (Kane and Levinson
 1985). The work of the impulses, sum p . A (v + v') / 2, is therefore kept from being positive: v'
@@ -31,8 +29,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..solvers.linear import product
-from ..solvers.root import found
-from ..solvers.semismooth import ConvexRounds
+from .impacts import Flights
+from .impulse_balance import coulomb_velocity
 from .impulse_laws import Coulomb, Intervals
 from .method import Scalar
 
@@ -56,8 +54,23 @@ class Constraints(eqx.Module):
         """The rows of A of the gaps."""
         return self.A[len(self.A) - 3 * len(self.gaps) :: 3]
 
+    def closed(
+        self, free: Float[Array, " nv"], pressed: Bool[Array, " k"], h: Scalar
+    ) -> Bool[Array, " k"]:
+        """Which contacts are closed, of those that do not hit later in a step h (s).
 
-class NonsmoothMechanics(eqx.Module):
+        free (nv,): v*. pressed (k,): which pressed in the step before; they open where their gap
+        would at v*.
+        """
+        opens = self.gaps + h * product(self.normals, free) > 0
+        return (self.gaps <= 0) | (pressed & ~opens)
+
+    def still(self, h: Scalar) -> Float[Array, " k"]:
+        """The targets u_0 (k,) of contacts that were closed before."""
+        return -jnp.maximum(self.gaps, 0) / h
+
+
+class NonsmoothMechanics(Flights):
     """A mechanical system in a step of `Moreau`; q (nq,), v (nv,), points y = (q, v)."""
 
     @property
@@ -71,23 +84,8 @@ class NonsmoothMechanics(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def trees(self) -> np.ndarray:
-        """(nv,) the number of the tree of each entry of v; trees that equations connect are one."""
-
-    @property
-    @abc.abstractmethod
     def touched(self) -> np.ndarray:
         """(k, trees) which trees each contact moves."""
-
-    @abc.abstractmethod
-    def gaps(self, q: Float[Array, " nq"]) -> Float[Array, " k"]:
-        """The gaps (k,) of the contacts at q (nq,), in m or rad."""
-
-    @abc.abstractmethod
-    def coast(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        """q (nq,) and v (nv,) after the time h (s), () or (nv,) of each tree, without forces."""
 
     @abc.abstractmethod
     def free(
@@ -99,11 +97,10 @@ class NonsmoothMechanics(eqx.Module):
     def constraints(self, q: Float[Array, " nq"]) -> Constraints:
         """The constraints at q (nq,)."""
 
-    @abc.abstractmethod
-    def position(
-        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
-        """q (nq,) and v (nv,) near q on the bilateral constraints; whether it converged ()."""
+    def accelerating(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> Float[Array, " nv"]:
+        return (self.free(q, v, h) - v) / h
 
 
 class Memory(NamedTuple):
@@ -151,7 +148,9 @@ def jumped(
         guess, last, restitution, free, still = state
         target = jnp.maximum(still - restitution * coming, closing.least)
         laws = _laws(contacts, target, closing.closed)
-        v, p, rounds, solved = _solved(contacts.M, contacts.A, laws, free, guess, last)
+        v, p, rounds, solved = coulomb_velocity(
+            contacts.M, free, contacts.A, laws, guess, last, *_softness(free.dtype)
+        )
         work = jnp.sum(p * product(contacts.A, before + v)) / 2
         if again is not None:
             new = again(product(contacts.Y, p))
@@ -207,95 +206,12 @@ def _laws(
     )
     softness, _ = _softness(dtype)
     target = jnp.pad(target[:, None], ((0, 0), (0, 2)))
-    none = jnp.zeros_like(diagonal)
-    infinite = jnp.full_like(diagonal, jnp.inf)
+    infinite, hard = jnp.full_like(diagonal, jnp.inf), softness * diagonal[:, None]
+    each = jnp.repeat(softness * mobility[:, None], 3, axis=1)
     return (
-        Intervals(-infinite, infinite, softness * diagonal, none),
-        Coulomb(contacts.friction, softness * mobility, target, closed),
+        Intervals(hard, jnp.zeros_like(hard), -infinite, infinite),
+        Coulomb(each, target, contacts.friction, closed),
     )
-
-
-def _solved(
-    M: Float[Array, "nv nv"],
-    A: Float[Array, "m nv"],
-    laws: tuple[Intervals, Coulomb],
-    free: Float[Array, " nv"],
-    guess: Float[Array, " nv"],
-    last: Float[Array, " m"],
-) -> tuple[Float[Array, " nv"], Float[Array, " m"], Float[Array, ""], Bool[Array, ""]]:
-    """The velocity (nv,) by the laws, its impulses (m,), the rounds (), and whether it was found.
-
-    M (v - free) = A^T p,    p = g(A v), where g are the laws. guess, last: of v and of p.
-    """
-    always, contacts = laws
-    b, nv = len(always.softness), len(free)
-    hard, soft = _softness(free.dtype)
-    mobility = jnp.concatenate((always.softness, jnp.repeat(contacts.softness, 3))) / hard
-    # Velocities in units in which M has ones on its diagonal: rad/s and m/s are alike then. What
-    # the impulses do is measured likewise.
-    unit, push = 1 / jnp.sqrt(jnp.diag(M)), jnp.sqrt(mobility)
-    scale = jnp.max(jnp.abs(free / unit))
-
-    def about(p: jax.Array, softness: float) -> Any:
-        """Softer laws with the same solution, which has the impulses p / push."""
-        p, factor = p / push, softness / hard
-        return always.about(p[:b, None], factor), contacts.about(p[b:].reshape(-1, 3), factor)
-
-    def impulses(laws: Any, v: jax.Array) -> jax.Array:
-        u = product(A, v)
-        each = laws[0].impulses(u[:b, None]), laws[1].impulses(u[b:].reshape(-1, 3))
-        return jnp.concatenate([g.ravel() for g in each])
-
-    def steep(laws: Any, v: jax.Array, rows: jax.Array) -> jax.Array:
-        """G times rows (m, c), by the slopes G at v."""
-        u = product(A, v)
-        first = laws[0].slopes(u[:b, None])[:, 0] * rows[:b]
-        triples = rows[b:].reshape(-1, 3, rows.shape[1])
-        second = product(laws[1].slopes(u[b:].reshape(-1, 3)), triples)
-        return jnp.concatenate((first, second.reshape(-1, rows.shape[1])))
-
-    def balance(laws: Any, x: jax.Array) -> jax.Array:
-        v = unit * x
-        return unit * (product(M, v - free) - product(A.T, impulses(laws, v)))
-
-    def slope(laws: Any, x: jax.Array) -> jax.Array:
-        return unit[:, None] * (M + product(A.T, steep(laws, unit * x, A))) * unit
-
-    def associated(lower: jax.Array, softness: jax.Array) -> Any:
-        factor = softness * (soft / hard)
-        return always.softer(factor), contacts.softer(factor).cones(lower)
-
-    def slip(x: jax.Array) -> jax.Array:
-        u = product(A[b:], unit * x).reshape(-1, 3)
-        return contacts.softer(soft / hard).excess(u)
-
-    # The root is differentiated with laws as soft as the masses: with steep ones most digits of
-    # what slides would be lost.
-    def residual(y: jax.Array) -> jax.Array:
-        x, p = y[:nv], y[nv:]
-        moved = unit * (product(M, unit * x - free) - product(A.T, p / push))
-        return jnp.concatenate((moved, p - push * impulses(about(p, 1.0), unit * x)))
-
-    def of_residual(x: jax.Array, p: jax.Array) -> jax.Array:
-        rows = jnp.concatenate((A * unit, -jnp.diag((1 - hard) * mobility / push)), axis=1)
-        lower = push[:, None] * steep(about(p, 1.0), unit * x, rows)
-        upper = jnp.concatenate((M * unit, -A.T / push), axis=1)
-        eye = jnp.eye(len(A), nv + len(A), nv, dtype=x.dtype)
-        return jnp.concatenate((unit[:, None] * upper, eye + lower))
-
-    search = ConvexRounds(
-        relaxed=lambda x, p: balance(about(p, soft), x),
-        passed=lambda x, p: push * impulses(about(p, soft), unit * x),
-        jacobian=lambda x, p: slope(about(p, soft), x),
-        convex=lambda x, lower, softness: balance(associated(lower, softness), x),
-        hessian=lambda x, lower, softness: slope(associated(lower, softness), x),
-        shift=slip,
-        size=lambda x: jnp.maximum(jnp.max(jnp.abs(x)), scale),
-        derivative=of_residual,
-        n=nv,
-    )
-    y, solved, rounds = found(residual, jnp.concatenate((guess / unit, push * last)), search)
-    return unit * y[:nv], y[nv:] / push, rounds, solved
 
 
 def _softness(dtype: jnp.dtype) -> tuple[float, float]:

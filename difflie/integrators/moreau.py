@@ -27,15 +27,16 @@ no unique outcome; the impulses found are one of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from ..solvers.linear import product
-from .impacts import located
-from .jumps import Closing, Constraints, Memory, NonsmoothMechanics, jumped
+from .impacts import Arrival, Jump, located
+from .jumps import Closing, Memory, NonsmoothMechanics, jumped
 from .method import Method, Scalar, State, chosen
 
 
@@ -63,7 +64,7 @@ class Moreau(Method):
     ) -> tuple[State, Bool[Array, ""]]:
         (q, v), last = state.y, state.memory
         if self.located:
-            y, memory, found = located(problem, q, v, last.impulses, h)
+            y, memory, found = _located(problem, q, v, last, h)
         else:
             y, memory, found = _step(problem, q, v, last, h)
         *y, reached = problem.position(*y)
@@ -80,26 +81,45 @@ def _step(
     contacts = problem.constraints(middle)
     free = problem.free(middle, before, h)
     pressed = problem.pressures(last.impulses) > 0
-    closing = _closing(contacts, before, free, pressed, h)
+    closed, still = contacts.closed(free, pressed, h), contacts.still(h)
+    closing = Closing(
+        closed, product(contacts.normals, before), still, jnp.full_like(still, -jnp.inf)
+    )
     after, memory, found = jumped(contacts, closing, before, free)
     # What comes faster than what acts can let it in a step.
     gained = product(contacts.normals, free - before)
-    hits = closing.closed & ~pressed & (closing.coming < -jnp.abs(gained))
+    hits = closed & ~pressed & (closing.coming < -jnp.abs(gained))
     impacts = last.impacts + jnp.sum(hits.astype(v.dtype))
     return problem.coast(middle, after, h / 2), memory._replace(impacts=impacts), found
 
 
-def _closing(
-    contacts: Constraints,
-    before: Float[Array, " nv"],
-    free: Float[Array, " nv"],
-    pressed: Bool[Array, " k"],
-    h: Scalar,
-) -> Closing:
-    """How contacts close in the middle of the step; pressed: which did in the step before."""
-    gaps = contacts.gaps
-    normals = contacts.normals
-    opens = gaps + h * product(normals, free) > 0
-    closed = (gaps <= 0) | (pressed & ~opens)
-    still = -jnp.maximum(gaps, 0) / h
-    return Closing(closed, product(normals, before), still, jnp.full_like(still, -jnp.inf))
+def _located(
+    problem: NonsmoothMechanics, q: jax.Array, v: jax.Array, last: Memory, h: Scalar
+) -> tuple[tuple, Memory, Bool[Array, ""]]:
+    """As `_step`, with impacts at their times."""
+    pressed = problem.pressures(last.impulses) > 0
+
+    def jump(arrival: Arrival, again: Callable[[jax.Array], jax.Array]) -> Jump:
+        contacts = problem.constraints(arrival.place)
+        normals, hits = contacts.normals, arrival.hits
+        coming = arrival.coming(normals)
+
+        def flown(after: jax.Array) -> tuple[jax.Array, jax.Array]:
+            still = jnp.where(hits, arrival.falling(normals, after), contacts.still(h))
+            return arrival.free(after), still
+
+        free, still = flown(arrival.a)
+        closed = hits | contacts.closed(free, pressed, h)
+        closing = Closing(closed, coming, still, jnp.where(hits, 0, -jnp.inf))
+        after, memory, found = jumped(
+            contacts, closing, arrival.before, free, lambda change: flown(again(change))
+        )
+        moved = contacts.Y * memory.impulses
+        each = moved[:, moved.shape[1] - 3 * len(hits) :].reshape(len(v), -1, 3)
+        presses = closed & (problem.pressures(memory.impulses) > 0)
+        rebound = -contacts.restitution * coming
+        total = jnp.sum(moved, axis=1)
+        return Jump(after, jnp.sum(each, axis=2), total, normals, rebound, presses, memory, found)
+
+    touched = jnp.asarray(problem.touched)
+    return located(problem, q, v, touched, pressed, h, 0.5, jump)

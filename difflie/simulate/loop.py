@@ -206,7 +206,7 @@ def _trajectory(
     if isinstance(method, EmbeddedMuntheKaas):
         looked["substeps"] = method.substeps
     if (impacts := loop.formulation.impacts(inner)) is not None:
-        looked["impacts"] = Impacts(jax.lax.stop_gradient(impacts))
+        looked["impacts"] = Impacts(jax.lax.stop_gradient(impacts), method.name)
     result = watch.result(tree.system, dt, steps, error, reconstruction, ending, **looked)
     reduced = _reduced(loop, end, *last)
     return Trajectory(t, q, v, result, record, u, torques, z, reduced=reduced)

@@ -34,9 +34,10 @@ class Reconstruction(NamedTuple):
 
 
 class Impacts(eqx.Module):
-    """How many impacts () a motion had whose times are those of steps, as by `Moreau`."""
+    """How many impacts () a motion had whose times are those of steps of a method."""
 
     count: jax.Array
+    method: str = eqx.field(static=True)
 
     @property
     def good(self) -> Bool[Array, "*batch"]:
@@ -50,7 +51,7 @@ class Impacts(eqx.Module):
             return []
         return [
             f"{many} impact{'s' * (many > 1)}: derivatives by what changes the time of an impact "
-            "are wrong, in sign too; those of Moreau(located=True) are right"
+            f"are wrong, in sign too; those of {self.method}(located=True) are right"
         ]
 
 

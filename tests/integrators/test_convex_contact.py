@@ -50,10 +50,10 @@ def test_laws_are_nearest_points_and_their_slopes():
     softness = jnp.asarray(rng.uniform(0.5, 2, (2, k)))
     friction = jnp.asarray(rng.uniform(0, 1.5, k)).at[:20].set(0)
     target = jnp.asarray(rng.normal(size=(k, 3)))
-    cones = Cones(friction, softness[0], softness[1], target, jnp.ones(k, bool))
+    R = jnp.stack((softness[0], softness[1], softness[1]), 1)
+    cones = Cones(R, target, friction, jnp.ones(k, bool))
     u = jnp.asarray(rng.normal(size=(k, 3)))
     g, slopes = cones.impulses(u), cones.slopes(u)
-    R = jnp.stack((softness[0], softness[1], softness[1]), 1)
     y = (target - u) / R
     cost = jnp.sum((g - y) ** 2 * R, axis=1)
     assert jnp.all(jnp.hypot(g[:, 1], g[:, 2]) <= friction * g[:, 0] + 1e-12)
@@ -63,8 +63,8 @@ def test_laws_are_nearest_points_and_their_slopes():
         assert jnp.all(~inside | (jnp.sum((other - y) ** 2 * R, axis=1) >= cost - 1e-12))
     laws = (
         (cones, u),
-        (Intervals(-softness[0], softness[1], softness[0], target[:, 0]), u[:, :1]),
-        (Discs(softness[0], softness[1], target[:, :2]), u[:, :2]),
+        (Intervals(R[:, :1], target[:, :1], -softness[0], softness[1]), u[:, :1]),
+        (Discs(R[:, 1:2], target[:, :2], softness[0]), u[:, :2]),
     )
     for law, u in laws:
         whole = jax.jacfwd(law.impulses)(u)
