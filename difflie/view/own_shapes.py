@@ -8,25 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull as Triangles
 
-from ..collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HeightField, Sphere
+from ..collision import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, HeightField, Shape, Sphere
 from ..groups import so3
-from ..io.appearance.shape import Appearance, Shape, box, capsule, cylinder, ellipsoid
+from ..io.appearance.shape import Appearance, box, capsule, cylinder, ellipsoid
+from ..io.appearance.shape import Shape as Surface
 from ..system.system import System
 
 
-def own_shapes(system: System) -> Appearance:
+def own_shapes(system: System, kinds: type = Shape) -> Appearance:
     """The surfaces of `System.shapes` by the names of their bodies, None for the world.
 
-    Planes have none, as the ground is drawn as a grid.
+    kinds: of which shapes. Planes have none, as the ground is drawn as a grid.
     """
     found: Appearance = {}
     for name, shape in system.shapes.items():
-        surface = _surface(shape)
+        surface = _surface(shape) if isinstance(shape, kinds) else None
         if surface is not None:
             frame: Any = shape.frame
             pose = np.eye(4)
             pose[:3, :3], pose[:3, 3] = so3.exp(frame.rotation), frame.position
-            made = Shape(*surface, name=name).placed(pose)
+            made = Surface(*surface, name=name).placed(pose)
             found[frame.body] = (*found.get(frame.body, ()), made)
     return found
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..collision import HeightField
 from ..constraints.equations import equations
 from ..constraints.unilateral import HardContact, unilateral
 from ..dynamics import center_of_mass, momentum
@@ -65,13 +66,15 @@ def shapes_of(system: System, appearance: Appearance | None) -> Appearance:
     """What each body is drawn as: its shapes, or its ellipsoid where none of them could be read.
 
     appearance: as from `read_appearance`; without any, bodies are drawn as their `System.shapes`,
-    and those without one as their ellipsoids.
+    and those without one as their ellipsoids. Height fields are always drawn.
     """
     if not any((appearance or {}).values()):
         return {**inertia_ellipsoids(system), **own_shapes(system)}
     assert appearance is not None
     instead = {} if all(appearance.values()) else inertia_ellipsoids(system)
     shapes = {body: own or instead.get(body, ()) for body, own in appearance.items()}
+    fields = own_shapes(system, HeightField)
+    shapes |= {body: (*shapes.get(body, ()), *own) for body, own in fields.items()}
     return {body: own for body, own in shapes.items() if own}
 
 

@@ -233,3 +233,22 @@ def test_coarser_shapes_keep_their_size():
     coarse = shape.coarser(0.08)
     assert len(coarse.faces) < len(faces) / 20
     np.testing.assert_allclose(volume(coarse), volume(shape), rtol=0.1)
+
+
+def test_hills_are_drawn_beside_what_the_file_shows(tmp_path):
+    """Guards height fields, of the file and of one's own, which bodies that look like more hid."""
+    (tmp_path / "m.xml").write_text(
+        "<mujoco><asset><hfield name='h' nrow='3' ncol='4' size='2 1 0.5 0.1'/></asset><worldbody>"
+        "<geom name='hills' type='hfield' hfield='h'/><body name='b'><freejoint/><geom size='.1'/>"
+        "</body></worldbody></mujoco>"
+    )
+    with pytest.warns(UserWarning, match="lets its shapes touch"):
+        system = dl.load(tmp_path / "m.xml")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        appearance = read_appearance(tmp_path / "m.xml", system)
+    more = system.with_shapes({"more": dl.HeightField((1, 1), np.zeros((2, 2)))})
+    for machine, fields in ((system, 1), (more, 2)):
+        shapes = shapes_of(machine, appearance)
+        assert len(shapes["b"]) == 1 and len(shapes[None]) == fields
+        assert shapes[None][0].vertices.shape == (12, 3)

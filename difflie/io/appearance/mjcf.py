@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...system import System
 from ..mjcf.names import body_names
 from ..mjcf.reader import compiled
+from ..mjcf.shapes import geom_names
 from ..mjcf.stand_ins import stands_in
 from .shape import Appearance, Shape, box, capsule, cylinder, ellipsoid
 
@@ -23,6 +24,7 @@ def mjcf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
     """
     mujoco, model, missing = compiled(path)
     names = body_names(model)
+    geom_name = geom_names(model, names)
     appearance: Appearance = {}
     faults = [missing] if missing else []
     geoms = mujoco.mjtGeom
@@ -35,8 +37,8 @@ def mjcf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
             surface = _surface(model, g, geoms)
             kind = geoms(model.geom_type[g]).name.removeprefix("mjGEOM_").lower()
             if surface is None:
-                # Grounds are drawn as grids.
-                if kind != "plane":
+                # Grounds are drawn as grids, height fields as shapes of the system.
+                if kind != "plane" and not (kind == "hfield" and geom_name[g] in system.shapes):
                     faults.append(f"geoms of the kind {kind}")
                 continue
             shape = Shape(*surface, _colour(model, g), kind)
