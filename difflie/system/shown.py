@@ -6,7 +6,7 @@ The text of other objects that are printed is kept short in the same way.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +15,7 @@ from jax.core import Tracer
 from numpy.typing import NDArray
 
 from .joints import FORCE_UNITS, UNITS
-from .topology import WORLD, Topology
+from .topology import WORLD, NotTouching, Topology
 
 _MOST = 16
 
@@ -41,6 +41,16 @@ def some(names: Sequence[str], most: int = 6) -> str:
     """The first of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def still_idle(contacts: NotTouching | None, idle: Container[str]) -> tuple[str, ...]:
+    """One text that names which shapes of a file are idle; none without any."""
+    if contacts is None or not any(shape in idle for shape in contacts.shapes):
+        return ()
+    called = contacts.called and [
+        name for shape, name in zip(contacts.shapes, contacts.called, strict=True) if shape in idle
+    ]
+    return (f"{contacts.what} ({some(called, 4)})" if called else contacts.what,)
 
 
 _MOST_LINES, _MOST_ROWS, _MOST_NAMED = 60, 200, 6

@@ -27,7 +27,7 @@ from .protocols import (
     SensorElement,
     ShapeElement,
 )
-from .shown import system_html, system_text
+from .shown import still_idle, system_html, system_text
 from .topology import Topology
 from .validation import ModelError, as_array, format_value, in_precision, nearest, real_numbers
 
@@ -153,7 +153,8 @@ class System(eqx.Module):
     @property
     def not_modelled(self) -> tuple[str, ...]:
         """What of its file would change the motion and is not in the system, a text for each."""
-        return self.topology.not_modelled
+        t = self.topology
+        return (*still_idle(t.not_touching, self.idle_shapes), *t.not_modelled)
 
     @property
     def nq(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,17 @@ WORLD = -1
 _SMALL = 64
 
 
+class NotTouching(NamedTuple):
+    """Contacts of the shapes of a file, which it did not get.
+
+    what: as they are called. shapes: the names of the shapes; called: those in messages, or none.
+    """
+
+    what: str
+    shapes: tuple[str, ...]
+    called: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Topology:
     """Names, parents and joint types, body by body; a static, hashable part of a `System`.
@@ -25,7 +37,8 @@ class Topology:
     mimics[b] is None or the joint whose coordinate joint b follows. A "dof" is one degree of
     freedom, mimic joints included; dofs are numbered in the order of the bodies. unread: other
     content of the file, kept for writing it again. not_modelled: what of the file would change the
-    motion and is not in the system. Both do not count in comparisons.
+    motion and is not in the system; not_touching: of this, the contacts of its shapes. These do not
+    count in comparisons.
     """
 
     name: str
@@ -37,6 +50,7 @@ class Topology:
     mimics: tuple[int | None, ...]
     unread: tuple[str, ...] = field(default=(), compare=False, repr=False)
     not_modelled: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    not_touching: NotTouching | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def manifolds(self) -> tuple[FlatManifold, ...]:

@@ -129,6 +129,8 @@ def test_without_contacts_nothing_changes(tmp_path):
     run = dl.simulate(system, system.neutral(), np.zeros(6), dt=1e-3, steps=100)
     np.testing.assert_allclose(run.q[-1, 6], -9.81 / 2 * 0.1**2, rtol=1e-9)
     assert "contacts of geoms" in repr(run.result)
+    assert system.not_modelled == ("contacts of geoms (number 0 of the world, 'foot')",)
+    assert dl.touching(system, "foot", "world/geom0").not_modelled == ()
 
 
 ROBOT = """<robot name="r">
@@ -168,6 +170,7 @@ def test_shapes_of_urdf(robot, monkeypatch):
     np.testing.assert_allclose(system.shapes["base/collision1"].half_length, 0.2)
     assert system.not_modelled == ("link/collision",)
     assert dl.load(robot, strict=True).not_modelled == ("link/collision",)
+    assert dl.touching(system, "pad", "arm/*").not_modelled == ("link/collision",)
     system = dl.load(robot, base="free", contacts=True)
     assert system.not_modelled == ()
     hull = system.shapes["tip/collision0"]

@@ -28,6 +28,9 @@ from .tendons import unused_tendons
 
 _MOST_COPIES = 3_000
 
+# The feature that `dl.touching` may give later.
+CONTACTS = "contacts of geoms"
+
 
 def check_mjcf(path: Path) -> None:
     """Raises `ModelError` for what MuJoCo would silently ignore, in the files inside, too.
@@ -224,7 +227,7 @@ def features(
     model: Any, disabled: set[str], acting: Acting
 ) -> Iterator[tuple[str, str, Iterable[int]]]:
     """Each feature with the kind and the numbers of the elements that have it."""
-    yield "contacts of geoms", "geom", [] if acting.contacts else touching_geoms(model, disabled)
+    yield CONTACTS, "geom", [] if acting.contacts else touching_geoms(model, disabled)
     yield "shapes of geoms", "geom", unread_shapes(model, disabled)
     for kind, what in _ALL.items():
         yield what, kind, np.arange(getattr(model, f"n{kind}"))

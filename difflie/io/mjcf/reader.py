@@ -24,11 +24,12 @@ from ...forces.shapes_in_contact import with_contacts
 from ...system import Body, Fixed, Free, Joint, ModelError, Prismatic, System, tree
 from ...system.frame import Frame
 from ...system.installation import extra
+from ...system.topology import NotTouching
 from ...system.validation import format_value, warn
 from ..files import existing
 from ..robot_files import distinct, of_quaternion
 from .actuators import Names, effort_limits, file_actuators, unread_actuators
-from .check import Acting, check_mjcf, unused, without_missing
+from .check import CONTACTS, Acting, check_mjcf, unused, without_missing
 from .contacts import geom_contacts
 from .equalities import equality_constraints
 from .flags import disabled_flags, limits_act, switch_off
@@ -38,8 +39,8 @@ from .limits import joint_stops
 from .names import body_names, joint_names, listed, site_names
 from .passive import passive_couplings
 from .sensors import read_sensors
-from .shapes import geom_shapes
-from .strict import not_modelled, refusals
+from .shapes import geom_names, geom_shapes
+from .strict import Missing, not_modelled, refusals
 from .tendons import tendon_couplings
 from .yielding import yielding_springs
 
@@ -104,7 +105,7 @@ def read_mjcf(
     for state in key_states(model, system):
         system = system.with_state(*state)
     sensors, lost, renamed = read_sensors(mujoco, model, system)
-    kept = dataclasses.replace(system.topology, not_modelled=tuple(map(str, moving)))
+    kept = dataclasses.replace(system.topology, **_kept(file, moving))
     system = dataclasses.replace(system, sensors=sensors, topology=kept)
     left = list(unused(model, file.disabled, acting, drives))
     left += [f"sensors ({listed(model, 'sensor', lost)})"] if lost else []
@@ -112,6 +113,18 @@ def read_mjcf(
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system
+
+
+def _kept(file: _File, moving: list[Missing]) -> dict[str, Any]:
+    """What of the file would change the motion, its contacts by themselves: they may come later."""
+    idle = [feature for feature in moving if feature.what == CONTACTS]
+    names = geom_names(file.model, file.names.bodies)
+    not_touching = None
+    for feature in idle:
+        called = [listed(file.model, feature.kind, [g]) for g in feature.at]
+        not_touching = NotTouching(CONTACTS, tuple(names[g] for g in feature.at), tuple(called))
+    others = tuple(str(feature) for feature in moving if feature.what != CONTACTS)
+    return {"not_modelled": others, "not_touching": not_touching}
 
 
 class _File(NamedTuple):

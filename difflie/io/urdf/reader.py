@@ -33,6 +33,7 @@ from ...collision.pairs import Pair
 from ...forces.shapes_in_contact import touching_apart
 from ...system import Body, Fixed, Free, ModelError, System, tree
 from ...system.builders import STANDARD_GRAVITY
+from ...system.topology import NotTouching
 from ...system.validation import format_value, nearest, warn
 from ..files import existing
 from ..robot_elements import Element, root_element, xacro
@@ -123,8 +124,16 @@ def read_urdf(
         raise ModelError(*(refused(path, what, at) for what, at in moving.items()))
     if unused:
         unread = [what for what in unused if what != _SHAPES or lost_shapes]
-        missing = [what for what in unused if what == _SHAPES or what in moving]
-        kept = replace(system.topology, unread=tuple(unread), not_modelled=tuple(missing))
+        missing = [w for w in unused if w in moving or (w == _SHAPES and lost_shapes)]
+        idle = None
+        if _SHAPES in unused and not lost_shapes:
+            idle = NotTouching(_SHAPES, tuple(system.shapes))
+        kept = replace(
+            system.topology,
+            unread=tuple(unread),
+            not_modelled=tuple(missing),
+            not_touching=idle,
+        )
         system = replace(system, topology=kept)
     # How links look is read where they are drawn.
     lost = {what: at for what, at in unused.items() if what not in _DRAWN}
