@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -220,11 +220,11 @@ def _located(
         normals = met.normals
         rebound = -met.restitution * arrival.coming(normals)
 
-        def ended(state: tuple, _: None) -> tuple:
+        def ended(state: tuple, _: Any) -> tuple:
             guess, known, after = state
             free, target = arrival.free(after), arrival.falling(normals, after) + rebound
-            laws = _laws(met, before, free, last.impulses, h)
-            laws = _hit(met, laws, arrival.hits, jnp.maximum(target, 0))
+            usual = _laws(met, before, free, last.impulses, h)
+            laws = _hit(met, usual, arrival.hits, jnp.maximum(target, 0))
             v, p, _, found = coulomb_velocity(
                 met.metric, free, met.rows, laws, guess, known, _STIFF, _STIFF
             )
@@ -232,7 +232,7 @@ def _located(
             return (v, p, after), (v, p, Impulses(*parts(laws, p)), found)
 
         known = jnp.concatenate([g.ravel() for g in last.impulses])
-        _, found = jax.lax.scan(ended, (before, known, arrival.a), None, length=2)
+        found = jax.lax.scan(ended, (before, known, arrival.a), None, length=2)[1]
         after, p, impulses, _ = jax.tree.map(lambda a: a[-1], found)
         moved = met.moved * p
         return Jump(
@@ -327,7 +327,9 @@ def _pressures(impulses: Impulses) -> Float[Array, " k"]:
     return jnp.concatenate((impulses.points[:, 0], impulses.lines[:, 0]))
 
 
-def _laws(met: Met, before: jax.Array, end: jax.Array, last: Impulses, h: jax.Array) -> list[Law]:
+def _laws(
+    met: Met, before: jax.Array, end: jax.Array, last: Impulses, h: jax.Array
+) -> tuple[Coulomb, Intervals, Discs, Intervals, Intervals]:
     """The laws of all that meets, of contact points Coulomb's.
 
     before, end (nv,): v before the step, and after it without impulses. last: the impulses of the
@@ -335,15 +337,15 @@ def _laws(met: Met, before: jax.Array, end: jax.Array, last: Impulses, h: jax.Ar
     """
     moved = met.each_moved
     light = product(met.dry.rows**2, 1 / jnp.diag(met.metric))
-    return [
+    return (
         _contact_law(met.points, moved.points, before, end, last.points, h),
         *_moment_laws(met.points, moved, last),
         _line_law(met.lines, moved.lines[:, 0], before, end, last.lines, h),
         _dry_law(jnp.where(light > 0, light, 1), h * met.dry.most[:, None], last.friction),
-    ]
+    )
 
 
-def _hit(met: Met, laws: list[Law], hits: jax.Array, target: jax.Array) -> list[Law]:
+def _hit(met: Met, laws: Sequence[Law], hits: jax.Array, target: jax.Array) -> list[Law]:
     """The laws, of contacts that hit (k,) with target rates (k,) and hard."""
     k, each = len(met.points.gaps), met.each_moved
     touch, spin, roll, line, dry = laws
