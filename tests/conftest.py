@@ -24,7 +24,7 @@ CHECKED = {
     "kinematics natural.coordinates natural.equations natural.layout paths "
     "operational_space regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
-    "forces": "actuators bushing compliance contact_geometry contacts coupling energy passive "
+    "forces": "actuators bushing compliance contacts coupling energy passive "
     "effort_limits point_forces points polynomials springs",
     "constraints": "assembly curves derivatives equations friction lock motion position "
     "redundancy stabilisation",

@@ -10,14 +10,14 @@ constraints). On impact the normal velocity is reversed, times the coefficient o
 from __future__ import annotations
 
 import abc
-from dataclasses import replace
 from typing import TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
-from ..forces.contact_geometry import Meeting, plane_and_sphere, sphere_and_sphere
+from ..collision.distances.planes import balls_above
+from ..collision.distances.spheres_and_capsules import balls
+from ..collision.distances.witness import Witness, axis
 from ..groups.components import Scalar, Vector, across
 from ..spatial import Motion, Transform
 from ..system.fields import number
@@ -53,15 +53,20 @@ class HardContact(Unilateral, FrameConstraint):
     equations = "gap", "slip along x", "slip along y"
 
     @abc.abstractmethod
-    def meeting(self, a: Transform, b: Transform) -> Meeting:
-        """The gap () in m, its normal from b to a, and the contact point, in the world."""
+    def meeting(self, a: Transform, b: Transform) -> Witness:
+        """The contact point of b with a, in the world."""
+
+    def place(self, met: Witness) -> Vector:
+        """Where both are touched."""
+        return met.second
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [self.meeting(a, b).gap]
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
         contact = self.meeting(*frames)
-        u, w = (_velocity(f, t, contact.place) for f, t in zip(frames, twists, strict=True))
+        place = self.place(contact)
+        u, w = (_velocity(f, t, place) for f, t in zip(frames, twists, strict=True))
         n, slip = contact.normal, u - w
         x, y = across(n)
         return [n.dot(slip), x.dot(slip), y.dot(slip)]
@@ -73,8 +78,8 @@ class PointOnPlane(HardContact):
     The gap is in m. friction and restitution: as of `Unilateral`.
     """
 
-    def meeting(self, a: Transform, b: Transform) -> Meeting:
-        return plane_and_sphere(b.translation, _z(b), a.translation, 0.0)
+    def meeting(self, a: Transform, b: Transform) -> Witness:
+        return balls_above(b.translation, _z(b), a.translation - b.translation, 0.0)
 
 
 class SphereOnPlane(HardContact):
@@ -85,8 +90,8 @@ class SphereOnPlane(HardContact):
 
     radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
-    def meeting(self, a: Transform, b: Transform) -> Meeting:
-        return plane_and_sphere(b.translation, _z(b), a.translation, self.radius)
+    def meeting(self, a: Transform, b: Transform) -> Witness:
+        return balls_above(b.translation, _z(b), a.translation - b.translation, self.radius)
 
 
 class SphereOnSphere(HardContact):
@@ -99,11 +104,13 @@ class SphereOnSphere(HardContact):
     radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
     other_radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
-    def meeting(self, a: Transform, b: Transform) -> Meeting:
-        contact = sphere_and_sphere(b.translation, self.other_radius, a.translation, self.radius)
+    def meeting(self, a: Transform, b: Transform) -> Witness:
+        first, second = b.translation, a.translation
         # For coincident centres any direction will do.
-        n, nowhere = contact.normal, contact.normal.square() == 0
-        return replace(contact, normal=Vector(n.x, n.y, jnp.where(nowhere, 1, n.z)))
+        return balls(first, self.other_radius, second, self.radius, axis(2, first.x))
+
+    def place(self, met: Witness) -> Vector:
+        return met.middle
 
 
 class HardStop(Unilateral, CoordinateConstraint):

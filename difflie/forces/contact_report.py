@@ -110,7 +110,7 @@ def pushes(
     start = sum(len(c.path.bodies) - 1 for c in before[: before.index(contact)])
     meeting = contact.meeting(frames)
     here = forces[start : start + len(meeting.gap)]
-    return meeting.place.to_array(), _world(meeting.normal, here).to_array()
+    return contact.place(meeting).to_array(), _world(meeting.normal, here).to_array()
 
 
 def _points_of_bodies(system: System) -> int:

@@ -76,14 +76,14 @@ def contact_rows(
 def _shapes(contact: ShapeContact, frames: Transform) -> Iterator[_Met]:
     for met in contact.meetings(frames):
         points = met.points
-        place = (points.first + points.second) * 0.5
         at = met.index, met.first, met.second
-        yield _Met(*at, points.gap, points.normal, place, points.valid)
+        yield _Met(*at, points.gap, points.normal, points.middle, points.valid)
 
 
 def _bodies(contact: Contact, frames: Transform) -> Iterator[_Met]:
     met, others = contact.meeting(frames), np.arange(1, len(contact.path.bodies))
-    gap, normal, place = jax.tree.map(lambda a: a[:, None], (met.gap, met.normal, met.place))
+    at = met.gap, met.normal, contact.place(met)
+    gap, normal, place = jax.tree.map(lambda a: a[:, None], at)
     # Concentric spheres have no normal, and no contact.
     yield _Met(others - 1, 0 * others, others, gap, normal, place, normal.square() > 0)
 

@@ -22,11 +22,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..collision.distances.planes import balls_above
+from ..collision.distances.spheres_and_capsules import balls
+from ..collision.distances.witness import Witness, axis
 from ..groups.components import Scalar, Vector
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number
 from .compliance import Compliance
-from .contact_geometry import Meeting, plane_and_sphere, sphere_and_sphere
 from .coupling import Coupling
 from .path import Path, as_path, inverse, root
 
@@ -52,12 +54,19 @@ class Contact(Compliance, Coupling):
     )
 
     @abc.abstractmethod
-    def meeting(self, frames: Transform) -> Meeting:
-        """The gaps (m,) in m, normals (m,) from the first body, and contact points (m,), world."""
+    def meeting(self, frames: Transform) -> Witness:
+        """The contact points (m,) of the first body with the others, in the world.
+
+        The normal is zero where there is none, as of concentric spheres.
+        """
+
+    def place(self, met: Witness) -> Vector:
+        """Where (m,) forces act."""
+        return met.middle
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
         contact = self.meeting(frames)
-        normal, place = contact.normal, contact.place
+        normal, place = contact.normal, self.place(contact)
         first, others = _divided((frames.translation, twists))
         arm, other_arm = place - first[0], place - others[0]
         velocity = first[1].linear + first[1].angular.cross(arm)
@@ -111,12 +120,15 @@ class PlaneContact(Contact):
     def on_bodies(self, path: Path, rotations: Float[Array, "n 3 3"]) -> PlaneContact:
         return replace(self, path=path, normal=rotations[0] @ self.normal)
 
-    def meeting(self, frames: Transform) -> Meeting:
+    def meeting(self, frames: Transform) -> Witness:
         plane, others = _divided(frames)
         direction = Vector.from_array(self.normal)
         normal = plane.rotation @ (direction * inverse(root(direction.square())))
-        normal = jax.tree.map(lambda a, b: jnp.broadcast_to(a, b.shape), normal, others.translation)
-        return plane_and_sphere(plane.translation, normal, others.translation, self.radius)
+        step = others.translation - plane.translation
+        return balls_above(plane.translation, normal, step, self.radius)
+
+    def place(self, met: Witness) -> Vector:
+        return met.second
 
 
 class SphereContact(Contact):
@@ -133,9 +145,10 @@ class SphereContact(Contact):
     stiffness: jax.Array = eqx.field(converter=number(unit="N/m^p", nonnegative=True))
     radii: jax.Array = eqx.field(converter=number(unit="m", shape=(2,), nonnegative=True))
 
-    def meeting(self, frames: Transform) -> Meeting:
+    def meeting(self, frames: Transform) -> Witness:
         first, other = _divided(frames.translation)
-        return sphere_and_sphere(first, self.radii[0], other, self.radii[1])
+        nowhere = axis(2, first.x) * 0
+        return balls(first, self.radii[0], other, self.radii[1], nowhere)
 
 
 def resistance(slip: Vector, most: Scalar, smooth: Scalar) -> Vector:

@@ -178,7 +178,7 @@ class ShapeContact(Compliance, Coupling):
         def touch(numbers: dict[str, Any], given: tuple[Any, ...], ends: Ends) -> Touch:
             law, points = replace(self, **numbers), pairs.meet(*given)
             points = replace(points, gap=points.gap - law.margin)
-            place = (points.first + points.second) * 0.5
+            place = points.middle
             one, other = ends.first_twist, ends.second_twist
             relative = (other.linear + other.angular.cross(place - ends.second)) - (
                 one.linear + one.angular.cross(place - ends.first)

@@ -169,7 +169,7 @@ def _points(
         found, gaps, valid, numbers = [], [], [], []
         for meeting in contact.meetings(frames):
             points = meeting.points
-            place = (points.first + points.second) * 0.5
+            place = points.middle
             sides = []
             for who in (meeting.first, meeting.second):
                 ends = frames.translation, twists

@@ -366,7 +366,7 @@ def _hard_contacts(
             axes = (meeting.normal, *across(meeting.normal))
             push = sum(p * axis.to_array() for p, axis in zip(impulses[k], axes, strict=True))
             name = f"{type(contact).__name__} {len(found) + 1}"
-            found[name] = (meeting.place.to_array()[None], jnp.asarray(push)[None])
+            found[name] = (contact.place(meeting).to_array()[None], jnp.asarray(push)[None])
     return found
 
 
@@ -396,4 +396,4 @@ def _contact(
         return pushes(tree, contact, q, forces)
     (frames,) = point_frames(tree, [contact.path], q)
     _, wrenches = world_wrenches(tree, [contact], q, v)
-    return contact.meeting(frames).place.to_array(), wrenches.force.to_array()[1:]
+    return contact.place(contact.meeting(frames)).to_array(), wrenches.force.to_array()[1:]

@@ -22,12 +22,16 @@ def points_above(
 ) -> Witness:
     """A plane and balls of a radius around points (k,), given in the frame of the second pose."""
     r = plane.rotation
-    normal = Vector(r.xz, r.yz, r.zz)
     step = pose.translation - plane.translation + pose.rotation @ points
+    return balls_above(plane.translation, Vector(r.xz, r.yz, r.zz), step, radius)
+
+
+def balls_above(origin: Vector, normal: Vector, step: Vector, radius: Scalar) -> Witness:
+    """A plane with a unit normal, and balls of a radius about points at steps from its origin."""
     gap = normal.dot(step) - radius
     normal = stretched(normal, gap)
-    second = plane.translation + step - normal * radius
-    return Witness(gap, normal, second - normal * gap, second, jnp.ones(gap.shape, bool))
+    second = origin + step - normal * radius
+    return Witness(gap, normal, second - normal * gap, second, jnp.ones(jnp.shape(gap), bool))
 
 
 def plane_normal(plane: Transform, pose: Transform) -> Vector:

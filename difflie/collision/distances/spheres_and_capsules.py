@@ -27,8 +27,14 @@ def sphere_sphere(pose: Transform, numbers: Any, other: Transform, numbers_b: An
     """The points on the line of the centres, k = 1."""
     (radius,), (radius_b,) = numbers, numbers_b
     first, second = pose.translation, other.translation
-    otherwise = axis(2, first.x)
-    return grown(stack(between(first, second, otherwise)), radius, radius_b)
+    return stack(balls(first, radius, second, radius_b, axis(2, first.x)))
+
+
+def balls(
+    first: Vector, radius: Scalar, second: Vector, radius_b: Scalar, otherwise: Vector
+) -> Witness:
+    """Balls about two points; `otherwise` is the normal where these coincide."""
+    return grown(between(first, second, otherwise), radius, radius_b)
 
 
 def sphere_capsule(pose: Transform, numbers: Any, other: Transform, numbers_b: Any) -> Witness:

@@ -33,6 +33,11 @@ class Witness:
     second: Vector
     valid: Scalar
 
+    @property
+    def middle(self) -> Vector:
+        """The points halfway between the surfaces."""
+        return (self.first + self.second) * 0.5
+
 
 def select(condition: Scalar, a: Tree, b: Tree) -> Tree:
     """`a` where the condition holds, else `b`, for trees of arrays."""
