@@ -19,14 +19,16 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import users_code
 from ..system.validation import real_numbers
+from .clearance import ContactForce, ContactImpulse
 from .quantity import Labels, Quantity, as_quantity
 
 
 class Motion(Protocol):
     """States at times, such as a `Trajectory`: t (...,), q (..., nq), v (..., nv), u (..., nu).
 
-    With actuators that have a memory also their torques (..., nu), and with internal states these,
-    z (..., nz).
+    With actuators that have a memory also their torques (..., nu), with internal states these, z
+    (..., nz), and with a method that finds impulses of contacts the forces of these,
+    contact_forces.
     """
 
     @property
@@ -82,7 +84,8 @@ def along(
             f"{system.name}: the run has {run.u.shape[-1]} commands, the system {system.nu}; give "
             "the system that was simulated"
         )
-    motion = run.t, run.q, run.v, run.u, getattr(run, "torques", None), getattr(run, "z", None)
+    torques, z = getattr(run, "torques", None), getattr(run, "z", None)
+    motion = run.t, run.q, run.v, run.u, torques, z, getattr(run, "contact_forces", None)
     code = users_code(system, measured, getattr(measured, "function", None))
     return _along(measured, system, *motion, code)
 
@@ -110,13 +113,23 @@ def _labels(quantity: Quantity, system: System, size: int) -> Labels:
 
 
 @eqx.filter_jit
-def _along(quantity, system, t, q, v, u, torques, z, _):
+def _along(quantity, system, t, q, v, u, torques, z, forces, _):
     tree = Tree.of(system)
 
-    def at(t, q, v, u, torques, z):
+    def by_impulses(part, forces):
+        if type(part) is ContactForce and forces is not None:
+            return ContactImpulse(part.body, *forces)
+        return part
+
+    def at(t, q, v, u, torques, z, forces):
         what = f"what the quantity {quantity.name} returns"
         measured = applied(tree_with_states(tree, z).carried(), torques)
-        value = real_numbers(system.name, what, quantity(measured, q, v, u, t))
+        found = jax.tree.map(
+            lambda part: by_impulses(part, forces),
+            quantity,
+            is_leaf=lambda part: isinstance(part, ContactForce),
+        )
+        value = real_numbers(system.name, what, found(measured, q, v, u, t))
         names = quantity.labels(system)
         if names and value.size != len(names):
             raise ValueError(
@@ -127,4 +140,4 @@ def _along(quantity, system, t, q, v, u, torques, z, _):
 
     for _ in range(t.ndim):
         at = jax.vmap(at)
-    return at(t, q, v, u, torques, z)
+    return at(t, q, v, u, torques, z, forces)

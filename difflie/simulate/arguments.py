@@ -11,7 +11,8 @@ import numpy as np
 from jax.core import Tracer
 from numpy.typing import ArrayLike
 
-from ..integrators import Method, by_name
+from ..integrators import ConvexMechanics, Method, by_name
+from ..quantities.clearance import ContactForce
 from ..quantities.reductions import Reduction
 from ..system.arguments import checked_arrays
 from ..system.durations import step_count
@@ -114,17 +115,24 @@ def _check_forgetting(system: System, dt: jax.Array, steps: int) -> None:
 
 
 def checked_reductions(
-    reductions: Mapping[str, Reduction] | None, adjoint: Adjoint
+    reductions: Mapping[str, Reduction] | None, adjoint: Adjoint, method: Method
 ) -> dict[str, Reduction]:
     """The reductions by name.
 
-    Raises TypeError for what is none, ValueError with an adjoint that steps back.
+    Raises TypeError for what is none, ValueError with an adjoint that steps back, and for contact
+    forces with a method that has others than those by a state.
     """
     for name, reduction in (reductions or {}).items():
         if not isinstance(reduction, Reduction):
             raise TypeError(
                 f"simulate: reductions[{format_value(name)}] is {format_value(reduction)}; give a "
                 "reduction such as difflie.quantities.Peak(quantity)"
+            )
+        each = jax.tree.leaves(reduction, is_leaf=lambda part: isinstance(part, ContactForce))
+        if method.equations is ConvexMechanics and any(isinstance(x, ContactForce) for x in each):
+            raise ValueError(
+                f"simulate: reductions[{format_value(name)}] has a contact force by the smooth "
+                f"law, which {method.name} does not have; take difflie.quantities.along of the run"
             )
     if reductions and isinstance(adjoint, Reversible):
         raise ValueError(

@@ -122,7 +122,7 @@ def simulate(
     inputs = _inputs(system, control, wrench, dt, steps)
     events = () if until is None else events_of(system, until, (jnp.zeros_like(dt), q0, v0))
     start, how = (_tree(system, dt), q0, v0, dt), (kind, method, adjoint, stabilisation)
-    run = _run(system, start, *inputs, events, checked_reductions(reductions, adjoint), how)
+    run = _run(system, start, *inputs, events, checked_reductions(reductions, adjoint, method), how)
     made = trajectory(run, _start_error(system, run), steps, save_every, progress)
     warn_of(made.result.resolution, "simulate")
     if system.not_modelled:

@@ -193,13 +193,21 @@ class Trajectory(eqx.Module):
         [19.61]
         """
         pairs = contact_of(system).pairs
-        return ContactReport(pairs, *_contacts(Tree.of(system), self.q, self.v, self._forces))
+        forces, _ = self.contact_forces or (None, None)
+        return ContactReport(pairs, *_contacts(Tree.of(system), self.q, self.v, forces))
 
     @property
-    def _forces(self) -> jax.Array | None:
-        """The mean forces (saved, p, 3) at contact points, of a method that has impulses there."""
-        impulses = getattr(self.states, "points", None)
-        return None if impulses is None else impulses / self.result.dt
+    def contact_forces(self) -> tuple[jax.Array | None, jax.Array] | None:
+        """The mean forces in N of the step before, of a method that finds impulses of contacts.
+
+        (saved, p, 3) at the points of compliant ones, None where these act by their smooth law, and
+        (saved, k, 3) of hard ones and stops: normal and along two tangents. None of other methods.
+        """
+        hard = getattr(self.states, "contacts", None)
+        if hard is None:
+            return None
+        points, dt = getattr(self.states, "points", None), self.result.dt[..., None, None, None]
+        return None if points is None else points / dt, hard / dt
 
     def constraint_violation(
         self, system: System

@@ -9,9 +9,11 @@ import pytest
 from loops import four_bar
 
 import difflie as dl
-from difflie.constraints import HardStop, SphereOnPlane
+from difflie import quantities as dq
+from difflie.constraints import HardStop, PointOnPlane, SphereOnPlane
 from difflie.integrators import ConvexContact
 from difflie.integrators.impulse_laws import Cones, Discs, Intervals
+from difflie.system import ModelError
 
 G = 9.81
 
@@ -356,3 +358,28 @@ def test_only_what_is_explicit_limits_the_step():
     sprung = dl.attach(stiff, spring)
     with pytest.warns(UserWarning, match="ConvexContact does not resolve its stiffness"):
         run_of(sprung, on_ground(sprung), np.zeros(6), 5e-3, 0.01)
+
+
+def test_contact_forces_along_a_run_are_its_impulses():
+    """Guards that no other law's force is given: friction that sticks, hard points."""
+    system = cube(tan=0.45)
+    run = run_of(system, on_ground(system), np.zeros(6), 5e-3, 0.2)
+    weight = -np.asarray(system.gravity) * float(system.bodies.mass[0])
+    force = dq.along(dq.ContactForce("box"), system, run)
+    np.testing.assert_allclose(force[-1], weight, rtol=1e-6, atol=1e-9)
+    peak = {"force": dq.Peak(dq.ContactForce("box"))}
+    with pytest.raises(ValueError, match="contact force by the smooth law"):
+        run_of(system, on_ground(system), np.zeros(6), 5e-3, 0.2, reductions=peak)
+
+    feet = [
+        PointOnPlane(dl.Frame("b", (x, y, 0)), dl.Frame(), friction=0.5)
+        for x, y in ((0.1, 0), (-0.1, 0.1), (-0.1, -0.1))
+    ]
+    body = dl.Body(name="b", joint=dl.Free(), mass=2.0, inertia=0.1 * np.eye(3))
+    stool = dl.constrain(dl.chain([body]), *feet).replace(gravity=system.gravity)
+    for method in ("ConvexContact", "Moreau"):
+        run = run_of(stool, stool.neutral(), np.zeros(6), 5e-3, 0.2, method=method)
+        force = dq.along(dq.ContactForce("b"), stool, run)
+        np.testing.assert_allclose(force[-1], -2 * system.gravity, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ModelError, match="hard contacts of 'b'"):
+        dq.ContactForce("b")(stool, stool.neutral(), np.zeros(6), None, 0.0)
