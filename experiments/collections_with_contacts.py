@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import subprocess
 import sys
 import warnings
@@ -33,17 +34,17 @@ DURATION, STEP, CHAOTIC, NEAR, MANY = 2.0, 1e-3, 0.01, 0.02, 64
 class Options:
     """json: a file, where results of earlier runs are kept unless `again`.
 
-    only: models whose names contain this. seconds: what each has.
+    only: models whose names contain this. seconds: of a CPU, what each has.
     """
 
     json: Path = Path("collections_with_contacts.json")
     only: str = ""
-    seconds: float = 300
+    seconds: int = 300
     again: bool = False
 
 
 def models() -> dict[str, Path]:
-    """The files that MuJoCo reads, by collection and name, those of few degrees of freedom first."""
+    """The files that MuJoCo reads, by collection and name, those that move in few ways first."""
     import mujoco
 
     found, dofs, seen = {}, {}, set()
@@ -114,7 +115,9 @@ def compared(path: Path) -> dict[str, Any]:
             return figures | {"outcome": "does not load", "why": str(fault)[:300]}
     figures["warnings"] = [str(w.message)[:1000] for w in caught]
     figures["pairs"] = sum(
-        len(c.pairs) for c in system.couplings if isinstance(c, dl.forces.shape_contact.ShapeContact)
+        len(c.pairs)
+        for c in system.couplings
+        if isinstance(c, dl.forces.shape_contact.ShapeContact)
     )
     q, steps = dl.MujocoOrdering(system, model).from_q(first), round(DURATION / STEP)
     run = dl.simulate(
@@ -136,18 +139,18 @@ def compared(path: Path) -> dict[str, Any]:
     return figures | {"outcome": outcome if bool(run.result.ok) else "fails"}
 
 
-def in_a_process(path: Path, seconds: float) -> dict[str, Any]:
-    """The figures of a file from a process of its own."""
+def in_a_process(path: Path, seconds: int) -> dict[str, Any]:
+    """The figures of a file from a process of its own, which has these seconds of a CPU."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
     command = [sys.executable, "-W", "ignore", __file__, "--of", str(path)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
-        lines, errors = done.stdout, done.stderr
-    except subprocess.TimeoutExpired as late:
-        lines, errors = (late.stdout or b"").decode(), ""
-    told = [line for line in lines.splitlines() if line.startswith("{")]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited)
+    told = [line for line in done.stdout.splitlines() if line.startswith("{")]
     figures = json.loads(told[-1]) if told else {"outcome": "fails"}
-    if errors and figures["outcome"] in ("fails", "not finished in time"):
-        figures |= {"outcome": "fails", "why": errors[-400:]}
+    if done.returncode > 0:
+        figures |= {"outcome": "fails", "why": done.stderr[-400:]}
     return figures
 
 
