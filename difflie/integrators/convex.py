@@ -39,7 +39,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..solvers.linear import product
 from .impacts import Arrival, Flights, Jump, located
-from .impulse_balance import coulomb_velocity, least_velocity, parts
+from .impulse_balance import coulomb_velocity, hardness, least_velocity, parts
 from .impulse_laws import Coulomb, Discs, Intervals, Law
 from .method import Method, Scalar, State, chosen
 
@@ -226,7 +226,7 @@ def _located(
             usual = _laws(met, before, free, last.impulses, h)
             laws = _hit(met, usual, arrival.hits, jnp.maximum(target, 0))
             v, p, _, found = coulomb_velocity(
-                met.metric, free, met.rows, laws, guess, known, _STIFF, _STIFF
+                met.metric, free, met.rows, laws, guess, known, *hardness(h.dtype)
             )
             after = again(jnp.sum(met.moved * p, axis=1))
             return (v, p, after), (v, p, Impulses(*parts(laws, p)), found)
@@ -349,11 +349,12 @@ def _hit(met: Met, laws: Sequence[Law], hits: jax.Array, target: jax.Array) -> l
     """The laws, of contacts that hit (k,) with target rates (k,) and hard."""
     k, each = len(met.points.gaps), met.each_moved
     touch, spin, roll, line, dry = laws
-    hard = _mobility(met.points, each.points)[1], _ease(met.lines, each.lines[:, 0])
+    masses = _mobility(met.points, each.points)[1], _ease(met.lines, each.lines[:, 0])
+    hard, _ = hardness(target.dtype)
     changed = []
-    for law, at, mass in ((touch, slice(k), hard[0]), (line, slice(k, None), hard[1])):
+    for law, at, mass in ((touch, slice(k), masses[0]), (line, slice(k, None), masses[1])):
         hit, first = hits[at, None], jnp.arange(law.target.shape[1]) == 0
-        softness = jnp.where(hit, _STIFF * mass[:, None], law.softness)
+        softness = jnp.where(hit, hard * mass[:, None], law.softness)
         aims = jnp.where(hit, jnp.where(first, target[at, None], 0), law.target)
         changed.append(replace(law, softness=softness, target=aims))
     return [changed[0], spin, roll, changed[1], dry]

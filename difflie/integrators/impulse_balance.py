@@ -155,3 +155,9 @@ def coulomb_velocity(
     )
     y, solved, rounds = found(residual, jnp.concatenate((guess / unit, push * last)), search)
     return unit * y[:nv], y[nv:] / push, rounds, solved
+
+
+def hardness(dtype: jnp.dtype) -> tuple[float, float]:
+    """The softness of impulses, in parts of the inverse mass that they move; and a softer one."""
+    hard = max(1e-7, 1e3 * float(jnp.finfo(dtype).eps))
+    return hard, max(hard, 1e-5)

@@ -30,7 +30,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..solvers.linear import product
 from .impacts import Flights
-from .impulse_balance import coulomb_velocity
+from .impulse_balance import coulomb_velocity, hardness
 from .impulse_laws import Coulomb, Intervals
 from .method import Scalar
 
@@ -149,7 +149,7 @@ def jumped(
         target = jnp.maximum(still - restitution * coming, closing.least)
         laws = _laws(contacts, target, closing.closed)
         v, p, rounds, solved = coulomb_velocity(
-            contacts.M, free, contacts.A, laws, guess, last, *_softness(free.dtype)
+            contacts.M, free, contacts.A, laws, guess, last, *hardness(free.dtype)
         )
         work = jnp.sum(p * product(contacts.A, before + v)) / 2
         if again is not None:
@@ -204,7 +204,7 @@ def _laws(
     diagonal, mobility = (
         jnp.where(a > 1e-8 * size, a, jnp.where(size > 0, size, 1)) for a in (diagonal, mobility)
     )
-    softness, _ = _softness(dtype)
+    softness, _ = hardness(dtype)
     target = jnp.pad(target[:, None], ((0, 0), (0, 2)))
     infinite, hard = jnp.full_like(diagonal, jnp.inf), softness * diagonal[:, None]
     each = jnp.repeat(softness * mobility[:, None], 3, axis=1)
@@ -212,9 +212,3 @@ def _laws(
         Intervals(hard, jnp.zeros_like(hard), -infinite, infinite),
         Coulomb(each, target, contacts.friction, closed),
     )
-
-
-def _softness(dtype: jnp.dtype) -> tuple[float, float]:
-    """The softness of impulses, in parts of the inverse mass that they move; and a softer one."""
-    hard = max(1e-7, 1e3 * float(jnp.finfo(dtype).eps))
-    return hard, max(hard, 1e-5)
