@@ -1,16 +1,17 @@
 """Do the models of public collections stand or fall as in MuJoCo, with contacts and limits on?
 
 Each MJCF file of dm-control, gymnasium, gymnasium-robotics and mujoco-mjx in which something
-touches within 2 s falls from its initial pose without actuators. MuJoCo takes the settings of the
-file; here it is ConvexContact with 1 ms. How far the farthest body is from MuJoCo's after 2 s,
-and how far MuJoCo is from itself: with first speeds that differ by 1e-4 rad/s or m/s at random, and
-with a quarter of the step. Where it is off itself by more than 1 cm the motion is chaotic.
+touches within 2 s falls from its first keyframe, or its initial pose, without actuators. MuJoCo
+takes the settings of the file; here it is ConvexContact with 1 ms. How far the farthest body is
+from MuJoCo's after 2 s, and how far MuJoCo is from itself: with first speeds that differ by 1e-4
+rad/s or m/s at random, and with a quarter of the step. Where it is off itself by more than 1 cm the
+motion is chaotic.
 
     python experiments/collections_with_contacts.py --json collections_with_contacts.json
 
 Each model is a process of its own, which has `seconds` to load, compile and run. Files of the same
 content are taken once, those of more than 64 degrees of freedom, which XLA compiles for minutes,
-not at all. Needs the extra `collections`.
+not at all. Needs the extra `collections`. Prints the table of docs/contacts.md at the end.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ def there(path: Path, speed: float = 0.0, finer: int = 1) -> tuple[Any, Any, Any
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
     model.opt.timestep /= finer
     data = mujoco.MjData(model)
+    if model.nkey:
+        data.qpos[:] = model.key_qpos[0]
     first, touched = data.qpos.copy(), False
     data.qvel[:] = speed * np.random.default_rng(0).normal(size=model.nv)
     while data.time < DURATION - 1e-9:
@@ -154,6 +157,22 @@ def in_a_process(path: Path, seconds: int) -> dict[str, Any]:
     return figures
 
 
+def table(models: dict[str, Any]) -> list[str]:
+    """The lines of a table in Markdown, of what touches."""
+
+    def shown(figures: dict[str, Any], name: str) -> str:
+        return f"{figures[name]:.2g}" if name in figures and figures[name] < 1e3 else ""
+
+    columns = "apart", "other_start", "shorter_step"
+    lines = ["| model | farthest body, m | MuJoCo, other start | MuJoCo, shorter step | |"]
+    lines.append("|---|---|---|---|---|")
+    for name, figures in sorted(models.items()):
+        if figures["outcome"] not in ("nothing touches", "left out"):
+            cells = [name, *(shown(figures, column) for column in columns), figures["outcome"]]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def main(options: Options) -> None:
     from difflie.io.results import machine
 
@@ -165,6 +184,7 @@ def main(options: Options) -> None:
         print(name, {k: v for k, v in kept[name].items() if k != "warnings"}, flush=True)
         content = {"machine": machine(), "models": kept}
         options.json.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+    print("\n".join(table(kept)))
 
 
 if __name__ == "__main__":
