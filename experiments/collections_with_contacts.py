@@ -165,7 +165,7 @@ def table(models: dict[str, Any]) -> list[str]:
 
     columns = "apart", "other_start", "shorter_step"
     lines = ["| model | farthest body, m | MuJoCo, other start | MuJoCo, shorter step | |"]
-    lines.append("|---|---|---|---|---|")
+    lines.append("|---|--:|--:|--:|---|")
     for name, figures in sorted(models.items()):
         if figures["outcome"] not in ("nothing touches", "left out"):
             cells = [name, *(shown(figures, column) for column in columns), figures["outcome"]]

@@ -82,7 +82,7 @@ def test_the_pseudoinverse_of_small_matrices(rank):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n", [5, 12])
 def test_the_smallest_solution_of_badly_scaled_redundant_equations(n, dtype):
-    """Guards multipliers: what is outside of the range stays out, few or many turns, natively too."""
+    """Guards multipliers: what is outside of the range stays out, in few and in many turns."""
     u, _ = np.linalg.qr(RANDOM.normal(size=(n, n)))
     s = np.append(10.0 ** -np.linspace(0, 4 if dtype == "float64" else 1, n - 2), (0, 0))
     gram = u * s @ u.T
