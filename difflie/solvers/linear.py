@@ -6,8 +6,9 @@ In the smallest solutions of singular equations no rank is decided, which would 
 evaluation to the next. Eigenvalues or singular values s are inverted as s / (s^2 + e^2), with e far
 below the largest: this removes rounding errors and damps small values.
 
-Jacobi's algorithms for eigenvalues and singular values and Gauss-Jordan elimination of small
-matrices are in plain arithmetic, which compiles into a native loop.
+What small matrices need is in plain arithmetic, which compiles into a native loop: elimination with
+a complex shift, Gauss-Jordan elimination, and Jacobi's algorithms for eigenvalues and singular
+values.
 """
 
 from __future__ import annotations
