@@ -80,9 +80,11 @@ def _concrete(cls: Any) -> bool:
 CLASSES: dict[str, type] = {
     name: cls for name, cls in vars(forces).items() if _concrete(cls) and describable(cls)
 }
+# Where a name of a class has another word: PointForce, PIDServo.
+_WORD = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # The classes of each table. Where there are several the keys decide.
 TABLES: dict[str, tuple[type, ...]] = {
-    **{re.sub("(?<=.)([A-Z])", r"_\1", name).lower(): (cls,) for name, cls in CLASSES.items()},
+    **{_WORD.sub("_", name).lower(): (cls,) for name, cls in CLASSES.items()},
     "contact": (forces.PlaneContact, forces.SphereContact),
     "rope": (forces.Rope, forces.SmoothRope),
     "tension_damper": (forces.TensionDamper, forces.SmoothTensionDamper),
