@@ -8,7 +8,7 @@ from difflie import load
 from difflie.control import read_control
 from difflie.identify.files import read_study
 from difflie.io.config import ConfigError, read_config
-from difflie.io.couplings import read_loops
+from difflie.io.couplings import TABLES, read_loops
 from difflie.sweep.files import read_sweep
 
 ROOT = Path(__file__).parent.parent.parent
@@ -356,3 +356,9 @@ def test_a_duration_in_place_of_steps(tmp_path, keys, words):
     path.write_text(SYSTEM + "[simulation]\ndt = 0.002\nduration = 1.0\nsave_every = 300")
     said = "simulation.duration is 1 s, 500 steps, and save_every 300: the run ends with step 300, "
     assert read_config(path).simulation.left_out == said + "the last that is saved"
+
+
+def test_names_of_tables_are_of_words():
+    """Guards names of classes that begin with capitals: pid_servo, not p_i_d_servo."""
+    assert {"pid_servo", "dc_motor", "point_force"} <= set(TABLES)
+    assert all(len(word) > 1 for name in TABLES for word in name.split("_"))
