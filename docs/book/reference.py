@@ -53,8 +53,16 @@ def api(package: str) -> str:
         where = f"`dl.{name}`, " if name in top else ""
         parts.append(f"## {name} {{ #{name} }}\n\n{where}`difflie.{package}.{name}`")
         parts += _call(getattr(importlib.import_module(f"difflie.{package}"), name))
-        parts.append(f"::: difflie.{package}.{name}")
+        parts.append(f"::: {_place(package, name)}")
     return "\n\n".join(parts) + "\n"
+
+
+def _place(package: str, name: str) -> str:
+    """Where a name of a package is found; a file of the same name would be shown in its place."""
+    if not (PACKAGE / package / f"{name}.py").exists():
+        return f"difflie.{package}.{name}"
+    thing = getattr(importlib.import_module(f"difflie.{package}"), name)
+    return f"{thing.__module__}.{thing.__name__}"
 
 
 def _call(thing: Any) -> Iterator[str]:
