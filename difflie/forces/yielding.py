@@ -185,9 +185,10 @@ class YieldingTendonLaw(YieldingLaw):
 class YieldingTendon(YieldingTendonLaw, AlongTendon, StatefulCoupling):
     """A spring that yields along a tendon between bodies.
 
-    transmission: a `SpatialTendon`, or another transmission between bodies. stiffness,
-    elastic_stretch, z0: as of `YieldingTendonLaw`. name: as of `Coupling`. What else acts along the
-    tendon, such as a damper, is a `Tendon`.
+    transmission: a `SpatialTendon`, or another transmission between bodies. stiffness (3,): k, a
+    and b, in N/m^n; elastic_stretch in m, a scalar; z0 (2,): the rest at the start, the lengths in
+    m between which it is slack. name: as of `Coupling`. What else acts along the tendon, such as a
+    damper, is a `Tendon`.
     """
 
     transmission: PointTransmission
@@ -206,8 +207,9 @@ class YieldingTendon(YieldingTendonLaw, AlongTendon, StatefulCoupling):
 class YieldingJointTendon(YieldingTendonLaw, AlongFixedTendon, StatefulJointCoupling):
     """A spring that yields along a fixed tendon, in joint coordinates.
 
-    transmission: a `FixedTendon`. stiffness, elastic_stretch, z0: as of `YieldingTendonLaw`. name:
-    as of `Coupling`. What else acts along the tendon, such as a damper, is a `JointTendon`.
+    transmission: a `FixedTendon`. stiffness, elastic_stretch: as of `YieldingTendon`, with the unit
+    of the tendon's length. z0 (2,): the rest at the start, the lengths between which it is slack.
+    name: as of `Coupling`. What else acts along the tendon, such as a damper, is a `JointTendon`.
     """
 
     transmission: FixedTendon
