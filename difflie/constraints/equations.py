@@ -57,10 +57,16 @@ class Equations(eqx.Module):
     def jacobian(self) -> Float[Array, "m nv"]:
         """A (m, nv)."""
         t, dofs = self.tree.topology, _dofs_of_frames(self.tree.system)
-        seen = jax.tree.map(lambda a: a[:, None], self.seen)
-        columns = seen.inverse_motion(jax.tree.map(lambda a: a[None], self.screws.axes))
         moves = np.concatenate((t.ancestor_mask, np.zeros((1, t.n_dofs), dtype=bool)))[dofs]
-        columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
+        frame, dof = np.nonzero(moves)
+        seen, axes = (
+            jax.tree.map(lambda a, at=at: a[at], x)
+            for x, at in ((self.seen, frame), (self.screws.axes, dof))
+        )
+        columns = jax.tree.map(
+            lambda a: jnp.zeros(moves.shape, a.dtype).at[frame, dof].set(a),
+            seen.inverse_motion(axes),
+        )
         bodies = jax.vmap(lambda j: generalised_columns(self.tree, j))(columns)
         unit = jnp.eye(t.nv, dtype=self.coordinates.dtype)
         rates = jax.vmap(self.tree.rates)(unit)

@@ -25,7 +25,7 @@ def factors(sizes, dtype):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("sizes", [(14, 13, 21), (5, 20, 7), (9, 33, 4)])
+@pytest.mark.parametrize("sizes", [(14, 13, 21), (5, 20, 7), (9, 33, 4), (37, 42, 1), (4, 70, 3)])
 def test_are_those_of_numpy(sizes, dtype, form):
     """Guards widths that are no multiples of a vector, and places of operands in memory."""
     a, b = factors(sizes, dtype)

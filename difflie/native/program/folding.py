@@ -76,7 +76,11 @@ class Program(Instructions):
                     NUMPY[self.types[x]].type(a) for x, a in zip(operands, values, strict=True)
                 ]
                 result = np.asarray(f(*values)).astype(NUMPY[kind]).item()
-        return self._showing_operands(self.constant(result, kind), *operands)
+        number = self.constant(result, kind)
+        # Numbers show nothing of themselves.
+        if self._lost.keys().isdisjoint(operands):
+            return number
+        return self._showing_operands(number, *operands)
 
     def _opposite(self, x: int) -> int:
         """What x, one of the negatives, is the negative of."""

@@ -260,7 +260,7 @@ class Instructions:
             return lost
         lost, changed = list(lost), True
         # Many results of a loop on matrices show the same entries.
-        places = {mask: loop.body.places_of(mask) for mask in masks}
+        places = {mask: loop.body.places_of(mask) for mask in set(masks)}
         while changed:
             by_mask = {mask: union(lost[j] for j in at) for mask, at in places.items()}
             after = [x | by_mask[m] for x, m in zip(lost[loop.fixed :], masks, strict=True)]

@@ -20,10 +20,14 @@ def _matrices(x: Array) -> list[list[list[int]]]:
 
 
 def _less(program: Program, kind: str, x: int, products: Sequence[tuple[int, int]]) -> int:
-    """x without the sum of products."""
+    """x without the sum of products, most of which are 0 from the structure of machines."""
+    known, lost, strict = program.known, 0, program.strict
     for a, b in products:
-        x = program.sub(x, program.mul(a, b, kind), kind)
-    return x
+        if not strict and (known[a] == 0 or known[b] == 0):
+            lost |= program.needed(a) | program.needed(b)
+        else:
+            x = program.sub(x, program.mul(a, b, kind), kind)
+    return program.showing(x, lost) if lost else x
 
 
 def _cholesky(program: Program, equation: Any, x: Array) -> list[Array]:

@@ -99,15 +99,30 @@ def _product(program: Program, equation: Any, x: Array, y: Array, kind: str) -> 
     (cx, cy), (bx, by) = equation.params["dimension_numbers"]
     left, shape_x = _as_rows(x, bx, cx)
     right, shape_y = _as_rows(y, by, cy)
-    entries, sizes = [], (left.shape[1], left.shape[2], right.shape[1])
+    entries = []
     for one, two in zip(left.tolist(), right.tolist(), strict=True):
-        if program.products and _may_be_large(*sizes) and _is_large(program, one, two):
-            rows, columns = (itertools.chain(*x) for x in (one, zip(*two, strict=True)))
-            entries += program.product([*rows], [*columns], sizes)
-            continue
-        for row, column in itertools.product(one, two):
-            entries.append(_sum_of_products(program, row, column, kind))
+        entries += product_of(program, one, two, kind)
     return array_of(entries, (*(x.shape[i] for i in bx), *shape_x, *shape_y))
+
+
+def product_of(
+    program: Program, rows: list[list[int]], columns: list[list[int]], kind: str
+) -> list[int]:
+    """The entries, row by row, of a product of matrices: one instruction where it is large."""
+    m, summed, n = len(rows), len(rows[0]) if rows else 0, len(columns)
+    if program.products and _may_be_large(m, summed, n) and _is_large(program, rows, columns):
+        return _as_one(program, rows, columns)
+    if program.products and _may_be_large(n, summed, m) and _is_large(program, rows, columns):
+        # Of few columns, as those of a vector: the rows of the transpose fill vectors.
+        return array_of(_as_one(program, columns, rows), (n, m)).T.ravel().tolist()
+    return [_sum_of_products(program, x, y, kind) for x, y in itertools.product(rows, columns)]
+
+
+def _as_one(program: Program, rows: list[list[int]], columns: list[list[int]]) -> list[int]:
+    """The entries, row by row, of a product that is one instruction."""
+    sizes = len(rows), len(rows[0]), len(columns)
+    right = itertools.chain(*zip(*columns, strict=True))
+    return program.product([*itertools.chain(*rows)], [*right], sizes)
 
 
 def _dot_of_truths(program: Program, equation: Any, x: Array, y: Array) -> Array:
@@ -118,12 +133,12 @@ def _dot_of_truths(program: Program, equation: Any, x: Array, y: Array) -> Array
 
 
 def _sum_of_products(program: Program, row: list[int], column: list[int], kind: str) -> int:
-    known, lost, total = program.known, 0, program.zero(kind)
+    known, needed, lost, total = program.known, program.needed, 0, program.zero(kind)
     strict = program.strict and kind[0] == "f"
     for a, b in zip(row, column, strict=True):
         # Most products of large matrices fold to 0, from the structure of machines.
         if not strict and (known[a] == 0 or known[b] == 0):
-            lost |= program.needed(a) | program.needed(b)
+            lost |= needed(a) | needed(b)
         else:
             total = program.add(total, program.mul(a, b, kind), kind)
     return program.showing(total, lost) if lost else total

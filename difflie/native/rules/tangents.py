@@ -21,6 +21,7 @@ import numpy as np
 
 from ..program import BINARY, COMPARE, UNARY, Program, Unsupported
 from ..program.instructions import union
+from .reductions import product_of
 from .writing import Array, arguments, flat, kind_of, like, write_closed, written_or_region
 
 _Tangent = int | None
@@ -167,10 +168,11 @@ class _Sweep:
             ends = target.repeat(source.loops[k], [self.values[x] for x in operands])
             self._items(k, ends)
         elif operation == "product":
-            sizes = source.sizes[k]
-            first = sizes[0] * sizes[1]
-            xs = [self.values[x] for x in operands]
-            self._items(k, target.product(xs[:first], xs[first:], sizes))
+            (m, summed, n), of = source.sizes[k], source.types[operands[0]]
+            xs = np.array([self.values[x] for x in operands], np.int64)
+            left, right = xs[: m * summed].reshape((m, summed)), xs[m * summed :]
+            columns = right.reshape((summed, n)).T.tolist()
+            self._items(k, product_of(target, left.tolist(), columns, of))
         elif operation in COMPARE:
             self.values[k] = target.compare(operation, *(self.values[x] for x in operands))
         elif operation in BINARY:
