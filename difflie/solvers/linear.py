@@ -260,31 +260,36 @@ def _weights(s: jax.Array, largest: jax.Array, power: int = 1) -> jax.Array:
     return s**power / (s * s + e * e)
 
 
-def inverse(a: jax.Array, columns: jax.Array | int) -> jax.Array:
+def inverse(a: jax.Array, turns: jax.Array | int) -> jax.Array:
     """The inverse (n, n) of a matrix a (n, n), with the largest pivot of each column.
 
-    columns: n, or fewer to eliminate only the first ones. For small matrices, for which a call of
-    LAPACK costs more than this. NaN if a is singular. Golub and Van Loan, Matrix Computations, 3.4.
+    turns: n, or 0 where the result does not matter. For small matrices, for which a call of LAPACK
+    costs more than this. NaN if a is singular. In place (Golub and Van Loan, Matrix Computations,
+    3.4): each turn exchanges the first x and the y of the largest pivot p, which become the last,
+
+        y_0    p  r^T   x_0             y    R - c r^T / p    c / p    x
+                              to
+        y      c  R     x               x_0      -r^T / p      1 / p   y_0
+
+    so that in the end x is given by the y in the order of the pivots.
     """
     n = len(a)
     rows = jnp.arange(n)
 
-    def eliminate(k: jax.Array, w: jax.Array) -> jax.Array:
-        column = jax.lax.dynamic_slice_in_dim(w, k, 1, axis=1)
-        sizes = jnp.where(rows >= k, jnp.abs(column[:, 0]), -1)
-        pivot_row = jnp.min(jnp.where(sizes == jnp.max(sizes), rows, n - 1))
-        pivot = jax.lax.dynamic_slice_in_dim(w, pivot_row, 1)
-        moved = jax.lax.dynamic_slice_in_dim(w, k, 1)
-        w = jax.lax.dynamic_update_slice_in_dim(w, moved, pivot_row, axis=0)
-        column = jax.lax.dynamic_update_slice_in_dim(column, entry(moved, k), pivot_row, axis=0)
-        pivot = pivot / entry(pivot, k)
-        return jnp.where(rows[:, None] == k, pivot, w - column * pivot)
+    def exchange(k: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        w, order = state
+        sizes = jnp.where(rows < n - k, jnp.abs(w[:, 0]), -1)
+        best = rows == jnp.min(jnp.where(sizes == jnp.max(sizes), rows, n - 1))
+        row = product(best.astype(w.dtype), w)
+        name = jnp.sum(jnp.where(best, order, 0))
+        # The first row takes the place of the pivot's.
+        moved, names = (jnp.where(b, x[0], x)[1:] for b, x in ((best[:, None], w), (best, order)))
+        p, r, c = row[0], row[1:] / row[0], moved[:, :1]
+        w = jnp.block([[moved[:, 1:] - c * r, c / p], [-r, 1 / p]])
+        return w, jnp.append(names, name)
 
-    def entry(row: jax.Array, k: jax.Array) -> jax.Array:
-        return jax.lax.dynamic_slice_in_dim(row, k, 1, axis=1)
-
-    w = jnp.concatenate((a, jnp.eye(n, dtype=a.dtype)), axis=1)
-    return jax.lax.fori_loop(0, columns, eliminate, w)[:, n:]
+    w, order = jax.lax.fori_loop(0, turns, exchange, (a, rows))
+    return product(w, (order[:, None] == rows).astype(w.dtype))
 
 
 def plain_product(a: jax.Array, x: jax.Array) -> jax.Array:
