@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from .line_search import chosen_line, whole
-from .linear import product
+from .linear import inverted, product
 from .newton import contraction
 from .root import Function, LinearSolve, Search, refined
 
@@ -109,7 +109,7 @@ class Chord(Search):
         def attempt(state: tuple) -> tuple:
             x, near, _, count = state
             floor = jnp.where(near, rounding**0.5, self.far * rounding)
-            matrix = jnp.linalg.inv(jacobian(x, count > 0))
+            matrix = inverted(jacobian(x, count > 0))
             x, size, converged = contraction(residual, matrix, x, floor, 1.0, no)
             near = size <= rounding**0.5 * jnp.maximum(1, jnp.max(jnp.abs(x)))
             return x, near, converged, count + 1
@@ -126,7 +126,7 @@ class Chord(Search):
     def linear(
         self, x: jax.Array, memory: jax.Array, jacobian: Callable
     ) -> tuple[LinearSolve, LinearSolve]:
-        inverse = jnp.linalg.inv(jacobian(jax.lax.stop_gradient(x), memory > 0))
+        inverse = inverted(jacobian(jax.lax.stop_gradient(x), memory > 0))
 
         def solve(linear: Function, b: jax.Array) -> jax.Array:
             return refined(linear, partial(product, inverse), b)

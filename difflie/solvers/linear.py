@@ -292,6 +292,13 @@ def inverse(a: jax.Array, turns: jax.Array | int) -> jax.Array:
     return product(w, (order[:, None] == rows).astype(w.dtype))
 
 
+def inverted(a: jax.Array) -> jax.Array:
+    """The inverse (n, n) of a matrix a (n, n); NaN if a is singular."""
+    # A program writes the elimination of few rows out, which is faster than a loop.
+    few, n = 12, len(a)
+    return inverse(a, n) if few < n <= 2 * SMALL else jnp.linalg.inv(a)
+
+
 def plain_product(a: jax.Array, x: jax.Array) -> jax.Array:
     """a @ x for a (m, n) and x (n,)."""
     # Larger sums have no native code.
