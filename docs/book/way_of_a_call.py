@@ -17,7 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-PACKAGE = Path(__file__).parents[2] / "difflie"
+import difflie as dl
+
+PACKAGE = Path(dl.__file__).parent
 MARK = "<!-- call -->"
 SHOWN = "simulate formulations integrators dynamics native".split()
 
@@ -64,8 +66,6 @@ def _file(frame: FrameType) -> str | None:
 
 
 def main() -> None:
-    import difflie as dl
-
     # What is imported when it is needed first is no part of the way.
     for package in SHOWN:
         for module in pkgutil.walk_packages([str(PACKAGE / package)], f"difflie.{package}."):

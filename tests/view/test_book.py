@@ -89,3 +89,10 @@ def test_pictures_are_drawn_and_cameras_found(book):
     (film,) = re.findall(r'src="(drawn/[^"]+-arm\.gif)"', (book / "seeing.html").read_text())
     assert (book / film).stat().st_size > 10_000
     assert float(printed(book, "seeing.html")[-1].split()[-1]) < 1e-12
+
+
+@pytest.mark.slow
+def test_the_way_of_a_call_is_drawn(book):
+    """Guards the page on the architecture: a call is followed through the package as installed."""
+    text = (book / "architecture.html").read_text(encoding="utf-8")
+    assert all(file in text for file in ("native/cpu/functions.py", "dynamics/aba.py"))
