@@ -167,9 +167,11 @@ class Loop:
             stacked.append(np.stack(ys) if ys else np.zeros((0, *a.shape), np.int64))
         return [*carry, *stacked]
 
-    def program(self, products: bool = False, most_written: int = MOST_WRITTEN) -> Program:
+    def program(
+        self, products: bool = False, tables: bool = False, most_written: int = MOST_WRITTEN
+    ) -> Program:
         """The program of the body, see Program."""
-        program = Program(products, most_written=most_written)
+        program = Program(products, tables, most_written=most_written)
         results = self.body.write(program, arguments(program, self.body.in_avals))
         return finished(program, flat(results))
 

@@ -352,7 +352,7 @@ class Written:
     """The program of a body, to be asked what its results read, and to be copied."""
 
     def __init__(self, body: LoopBody):
-        program = Program(products=True)
+        program = Program(products=True, tables=True)
         self._given = arguments(program, body.in_avals)
         results = zip(body.write(program, self._given), body.out_avals, strict=True)
         self._results = [np.broadcast_to(x, a.shape) for x, a in results]

@@ -25,7 +25,8 @@ from .deferred_calls import Call, with_calls
 from .jaxprs import is_literal, nested, variables
 from .loop_body import Traced
 from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
-from .rules import LARGEST, MOST_INDICES
+from .program import MOST_INDICES
+from .rules import LARGEST
 from .strict_user_code import region_within
 
 # Groups of fewer operations are no native calls. Measured on an arm under a network: with one call

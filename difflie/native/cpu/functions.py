@@ -19,6 +19,7 @@ from ..program.instructions import greatest, is_pair, ordered
 from .body import Body
 from .module import Module, Place
 from .products import Products
+from .tables import Tables
 from .types import in_memory, literal, type_of
 
 # Instructions of a function.
@@ -52,7 +53,7 @@ def printed(
     ]
     once = _chunks(program, [k for k in running if not repeated[k]])
     chunks = once + _chunks(program, [k for k in running if repeated[k]])
-    products = Products(module, program, places)
+    products, tables = (x(module, program, places) for x in (Products, Tables))
     last = _last_use(program, chunks)
     dying = defaultdict(list)
     for x, at in last.items():
@@ -65,6 +66,8 @@ def printed(
             lines = _looped(module, program, chunk[0], places, lanes[chunk[0]], used)
         elif operations[chunk[0]] == "product":
             lines = products.lines(chunk[0], used)
+        elif operations[chunk[0]] == "entry":
+            lines = tables.lines(chunk[0], lanes[chunk[0]])
         else:
             lines = [_function(module, program, chunk, places, lanes, last)]
         calls[i >= len(once)].extend(line for line in lines if line)
@@ -77,10 +80,10 @@ def printed(
 
 
 def _chunks(program: Instructions, instructions: Sequence[int]) -> list[list[int]]:
-    """The instructions of each function; a loop inside, or a product of matrices, alone."""
+    """The instructions of each function; loops inside and what reads memory stand alone."""
     chunks: list[list[int]] = [[]]
     for k in instructions:
-        if program.operations[k] in ("while", "product"):
+        if program.operations[k] in ("while", "product", "entry"):
             chunks += [[k], []]
         else:
             if len(chunks[-1]) >= _CHUNK and program.operations[k] not in ("sin", "cos"):

@@ -63,7 +63,7 @@ def text_of(loop: Loop, batched_args: Sequence[bool], lanes: int) -> str:
 
     batched_args: which arguments differ between the environments of a batch; empty without one.
     """
-    program = loop.program(products=lanes == 1)
+    program = loop.program(products=lanes == 1, tables=True)
     module = Module(lanes, object_code.fuses())
     if module.fuses:
         program = fused(program, loop.fixed)

@@ -14,6 +14,8 @@ in x - 0 and x + 0, but neither 0 x nor 0 / x nor the 0 in 0 - x.
 from __future__ import annotations
 
 import functools
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,18 @@ NUMPY = {t: np.dtype(name) for name, t in TYPES.items()}
 
 MOST_WRITTEN = 40_000
 
+# Smaller tables are choices one after the other. So are those that are to be transposed.
+_FEWEST_ENTRIES = 8
+# Indices that may have more values take too many comparisons.
+MOST_INDICES = 256
+
+
+def check_dynamic(values: int) -> None:
+    """Raises `Unsupported` for a dynamic index that may have too many values."""
+    if values > MOST_INDICES:
+        raise Unsupported(f"a dynamic index of {values} values")
+
+
 # Of doubles, Python computes the same, and faster.
 _AS_IN_PYTHON = "add", "sub", "mul"
 
@@ -41,19 +55,21 @@ _AS_IN_PYTHON = "add", "sub", "mul"
 class Program(Instructions):
     """Instructions, and the arithmetic that appends them.
 
-    products: whether products of large matrices are instructions of their own. differentiable: it
-    is there to be differentiated; operations of jax whose derivative is asked of jax are regions.
+    products, tables: whether products of large matrices, and entries of tables at numbers that are
+    known at run time, are instructions of their own. differentiable: it is there to be
+    differentiated; operations of jax whose derivative is asked of jax are regions.
     most_written: a loop inside of more entries in all is repeated, and not written out.
     """
 
     def __init__(
         self,
         products: bool = False,
+        tables: bool = False,
         differentiable: bool = False,
         most_written: int = MOST_WRITTEN,
     ) -> None:
         super().__init__()
-        self.products = products
+        self.products, self.tables = products, tables
         self.differentiable = differentiable
         self.most_written = most_written
         # Where this is false, loops make no iterations: in a branch that is not taken.
@@ -270,6 +286,23 @@ class Program(Instructions):
         if self.base(no) == self.base(yes):
             return self.losing(no, needed)
         return self.losing(self.value("select", (which, yes, no), kind), needed)
+
+    def entry(self, which: int, table: Sequence[int], kind: str) -> int:
+        """The entry of a table of that number; the nearest where there is none."""
+        number, last = self.known[which], len(table) - 1
+        if number is not None:
+            return table[min(max(int(number), 0), last)]
+        if not self.tables or last < _FEWEST_ENTRIES or any(map(self.is_linear, table)):
+            chosen = table[last]
+            for k in range(last - 1, -1, -1):
+                here = self.compare("le", which, self.constant(k, self.types[which]))
+                chosen = self.select(here, chosen, table[k], kind)
+            return chosen
+        if len(set(table)) == 1:
+            return table[0]
+        needed = functools.reduce(operator.and_, map(self.needed, table))
+        chosen = self.value("entry", (which, *map(self.base, table)), kind)
+        return self.losing(chosen, needed) if kind[0] == "f" else chosen
 
     def swap(self, which: int, x: int, y: int) -> tuple[int, int]:
         """y and x where `which` holds, x and y elsewhere."""

@@ -58,6 +58,7 @@ class Instructions:
     - `while`, whose `loops[k]` are a While, on the values of its arguments;
     - `product` of two matrices, row by row, whose sizes are `sizes[k]`: rows, summed, columns;
     - `fma`, `fms` and `fnma`, which are x y + z, x y - z and z - x y with one rounding;
+    - `entry`, of a table at a number that is known at run time: that number, then the table;
     - `item`, on what has several results, with the place `places[k]` of one;
     - `region`, of a program that is there to be differentiated: an operation of jax, whose results
       are not written out, `regions[k]`;
@@ -154,7 +155,7 @@ class Instructions:
         """The result of an operation at run time."""
         lost, lost_of = 0, self._lost
         if lost_of and not lost_of.keys().isdisjoint(operands):
-            if kind[0] == "f" and operation != "select":
+            if kind[0] == "f" and operation not in ("select", "entry"):
                 for x in operands:
                     lost |= lost_of.get(x, 0)
             operands = tuple(map(self.base, operands))
@@ -168,6 +169,8 @@ class Instructions:
         if kind[0] == "f":
             if operation == "select":
                 shown = self.shown[operands[1]] & self.shown[operands[2]]
+            elif operation == "entry":
+                shown = functools.reduce(operator.and_, [self.shown[x] for x in operands[1:]])
             else:
                 for x in operands:
                     shown |= self.shown[x]

@@ -1,7 +1,6 @@
 """Programs of jaxprs: how each operation of jax is written, scalar by scalar."""
 
 from . import arithmetic, control_flow, indexing, matrices, moves, reductions  # noqa: F401
-from .indexing import MOST_INDICES as MOST_INDICES
 from .reductions import work as work
 from .tangents import Differentiable as Differentiable
 from .tangents import copied as copied

@@ -13,22 +13,12 @@ from .writing import PLAIN, SCALAR_RULES
 Params = dict[str, Any]
 
 
-def at_most(program: Program, x: int, k: int) -> int:
-    """Whether a whole number or truth is at most k."""
-    if program.types[x] == "b1":
-        return program.unary("not", x, "b1") if k == 0 else program.constant(True, "b1")
-    return program.compare("le", x, program.constant(k, program.types[x]))
-
-
 def choice(program: Program, kind: str, _: Params, which: int, *cases: int) -> int:
     """The case of this number; the nearest where there is none."""
     if program.types[which] == "b1":
         no, yes = cases
         return program.select(which, no, yes, kind)
-    chosen = cases[-1]
-    for k in range(len(cases) - 2, -1, -1):
-        chosen = program.select(at_most(program, which, k), chosen, cases[k], kind)
-    return chosen
+    return program.entry(which, cases, kind)
 
 
 def _unary(name: str) -> Callable[..., int]:

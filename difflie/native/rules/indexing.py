@@ -7,25 +7,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..private import ClosedJaxpr
-from ..program import NUMPY, Program, Unsupported
-from .arithmetic import at_most
+from ..program import NUMPY, Program, Unsupported, check_dynamic
 from .parameters import SCATTERED
 from .writing import PLAIN, RULES, Array, array_of, elementwise, kind_of_result, write_closed
 
-# Indices that may have more values take too many comparisons.
-MOST_INDICES = 256
-
-
-def _check_dynamic(values: int) -> None:
-    """Raises `Unsupported` for a dynamic index that may have too many values."""
-    if values > MOST_INDICES:
-        raise Unsupported(f"a dynamic index of {values} values")
+# So many rows are chosen at once, by choices one after the other or from tables.
+_MOST_CHOSEN, _MOST_FROM_TABLES = 64, 2_000
 
 
 def _chosen(program: Program, kind: str, which: int, no: Array, yes: Array) -> Array:
@@ -51,25 +44,68 @@ def _clamped(start: Any, last: int) -> int:
 
 
 def _dynamic_slice(program: Program, equation: Any, x: Array, *starts: Array) -> list[Array]:
-    kind, sizes = kind_of_result(equation), equation.params["slice_sizes"]
-    for axis, (size, start) in enumerate(zip(sizes, starts, strict=True)):
-        x = _window(program, kind, x, axis, size, start.item())
-    return [x]
+    sizes = equation.params["slice_sizes"]
+    numbers = {axis: start.item() for axis, start in enumerate(starts)}
+    return [_window(program, kind_of_result(equation), x, sizes, numbers)]
 
 
-def _window(program: Program, kind: str, x: Array, axis: int, size: int, start: int) -> Array:
-    last = x.shape[axis] - size
-    rows = np.moveaxis(x, axis, 0)
-    known = program.known[start]
-    if known is not None:
-        first = _clamped(known, last)
-        return np.moveaxis(rows[first : first + size], 0, axis)
-    _check_dynamic(last + 1)
-    window = rows[last : last + size]
-    for k in range(last - 1, -1, -1):
-        up_to = at_most(program, start, k)
-        window = _chosen(program, kind, up_to, window, rows[k : k + size])
-    return np.moveaxis(window, 0, axis)
+def _window(
+    program: Program, kind: str, x: Array, sizes: Sequence[int], starts: Mapping[int, int]
+) -> Array:
+    """The window of those sizes, from these starts along some axes and from 0 along the others."""
+    free: dict[int, int] = {}
+    for axis, size in enumerate(sizes):
+        last, start = x.shape[axis] - size, starts.get(axis)
+        known = 0 if start is None else program.known[start]
+        if known is None and last:
+            free[axis] = starts[axis]
+        else:
+            first = _clamped(known or 0, last)
+            x = np.take(x, range(first, first + size), axis)
+    if len(free) > 1 and program.tables and not any(map(program.is_linear, x.ravel().tolist())):
+        return _window_of_one_number(program, kind, x, sizes, free)
+    for axis, start in free.items():
+        rows, count = np.moveaxis(x, axis, 0), x.shape[axis] - sizes[axis] + 1
+        check_dynamic(count)
+        x = np.moveaxis(_entries_of(program, kind, start, rows, range(sizes[axis]), count), 0, axis)
+    return x
+
+
+def _window_of_one_number(
+    program: Program, kind: str, x: Array, sizes: Sequence[int], starts: Mapping[int, int]
+) -> Array:
+    """The same with the entries along some axes numbered one after another, as one table."""
+    axes, n = list(starts), len(starts)
+    shape, window = [x.shape[a] for a in axes], [sizes[a] for a in axes]
+    steps = [math.prod(shape[i + 1 :]) for i in range(n)]
+    number, most, kind_of_number = program.constant(0, "i32"), 0, "i32"
+    for axis, step, length, size in zip(axes, steps, shape, window, strict=True):
+        last, of = length - size, program.types[starts[axis]]
+        check_dynamic(last + 1)
+        start = program.binary("max", starts[axis], program.constant(0, of), of)
+        start = program.binary("min", start, program.constant(last, of), of)
+        start = program.convert(start, kind_of_number)
+        along = program.mul(start, program.constant(step, kind_of_number), kind_of_number)
+        number, most = program.add(number, along, kind_of_number), most + last * step
+    rows = np.moveaxis(x, axes, range(n))
+    rows = rows.reshape((math.prod(shape), *rows.shape[n:]))
+    firsts = [
+        sum(i * step for i, step in zip(offset, steps, strict=True))
+        for offset in itertools.product(*map(range, window))
+    ]
+    chosen = _entries_of(program, kind, number, rows, firsts, most + 1)
+    return np.moveaxis(chosen.reshape((*window, *rows.shape[1:])), range(n), axes)
+
+
+def _entries_of(
+    program: Program, kind: str, number: int, rows: Array, firsts: Iterable[int], count: int
+) -> Array:
+    """Of the tables of so many rows from each of the first ones, the row of this number."""
+
+    def entry(*table: int) -> int:
+        return program.entry(number, table, kind)
+
+    return np.stack([elementwise(entry, *rows[k : k + count]) for k in firsts])
 
 
 def _update(program: Program, equation: Any, x: Array, new: Array, *starts: Array) -> list[Array]:
@@ -80,7 +116,7 @@ def _update(program: Program, equation: Any, x: Array, new: Array, *starts: Arra
     ranges = [
         range(n + 1) if f is None else [_clamped(f, n)] for f, n in zip(known, last, strict=True)
     ]
-    _check_dynamic(math.prod(map(len, ranges)))
+    check_dynamic(math.prod(map(len, ranges)))
     for corner in itertools.product(*ranges):
         window = tuple(slice(a, a + m) for a, m in zip(corner, new.shape, strict=True))
         axes = zip(starts, corner, last, known, strict=True)
@@ -115,7 +151,7 @@ def _filler(program: Program, value: Any, kind: str) -> int:
 def _dynamic_gather(program: Program, kind: str, x: Array, indices: Array, params: dict) -> Array:
     """A gather at dynamic indices."""
     numbers, batch = params["dimension_numbers"], indices.shape[:-1]
-    if math.prod(batch) > 64:
+    if math.prod(batch) > (_MOST_FROM_TABLES if program.tables else _MOST_CHOSEN):
         raise Unsupported("a gather at dynamic indices")
     fills = "FILL" in str(params["mode"]) and "CLIP" not in str(params["mode"])
     filler = np.array(_filler(program, params["fill_value"], kind)) if fills else None
@@ -125,14 +161,14 @@ def _dynamic_gather(program: Program, kind: str, x: Array, indices: Array, param
         along = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
         starts = {axis: program.constant(row[k], "i32") for axis, k in along}
         starts |= zip(numbers.start_index_map, indices[row].tolist(), strict=True)
-        piece, inside = x, []
-        for axis, size in enumerate(params["slice_sizes"]):
-            if axis in starts:
-                piece = _window(program, kind, piece, axis, size, starts[axis])
-                inside += _within(program, starts[axis], x.shape[axis] - size) if fills else []
-            else:
-                piece = np.take(piece, range(size), axis)
+        sizes = params["slice_sizes"]
+        piece = _window(program, kind, x, sizes, starts)
         if filler is not None:
+            inside = [
+                test
+                for axis, start in starts.items()
+                for test in _within(program, start, x.shape[axis] - sizes[axis])
+            ]
             piece = _chosen(program, kind, program.all_of(*inside), filler, piece)
         pieces.append(np.squeeze(piece, dropped))
     stacked = np.stack(pieces).reshape((*batch, *pieces[0].shape))
@@ -189,7 +225,7 @@ def _dynamic_scatter(
         last = [n - m for n, m in zip(x.shape, window.shape, strict=True)]
         ranges = [range(n + 1) if k in starts else [fixed.get(k, 0)] for k, n in enumerate(last)]
         tried += math.prod(map(len, ranges))
-        _check_dynamic(tried)
+        check_dynamic(tried)
         for corner in itertools.product(*ranges):
             here = program.all_of(*(starts_at(s, corner[i], last[i]) for i, s in starts.items()))
             part = tuple(slice(a, a + m) for a, m in zip(corner, window.shape, strict=True))

@@ -255,7 +255,7 @@ def repeated(
 
     def inside() -> tuple[Program, list[Array], list[Array], list[int]]:
         """A new program: its constants, what it carries, and whether it may make iterations."""
-        inner = Program(program.products, most_written=program.most_written)
+        inner = Program(program.products, program.tables, most_written=program.most_written)
         inner.strict = program.strict
         place = {k: inner.argument(program.types[k]) for k in fixed}
         known = [k for k in flat(consts) if program.known[k] is not None]

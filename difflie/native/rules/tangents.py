@@ -27,7 +27,7 @@ from .writing import Array, arguments, flat, kind_of, like, write_closed, writte
 _Tangent = int | None
 # Others are regions where they vary.
 _WITH_TANGENTS = frozenset(
-    "add alias argument constant convert cos div item mul neg region select sin sub".split()
+    "add alias argument constant convert cos div entry item mul neg region select sin sub".split()
 )
 
 
@@ -39,7 +39,7 @@ class Differentiable:
 
     def __init__(self, write: Any, in_avals: Sequence[Any], out_avals: Sequence[Any]):
         self._in_avals, self._out_avals = in_avals, out_avals
-        program = Program(differentiable=True)
+        program = Program(tables=True, differentiable=True)
         results = write(program, arguments(program, in_avals))
         program.results = flat(results)
         self._program = program
@@ -159,6 +159,15 @@ class _Sweep:
                 zero = target.zero(kind)
                 no_move, move = (zero if dx is None else dx for dx in moves)
                 self.tangents[k] = target.select(truth, no_move, move, kind)
+        elif operation == "entry":
+            which, *table = operands
+            number = self.values[which]
+            self.values[k] = target.entry(number, [self.values[x] for x in table], kind)
+            moves = [self.tangents.get(x) for x in table]
+            if moving and any(dx is not None for dx in moves):
+                zero = target.zero(kind)
+                given = [zero if dx is None else dx for dx in moves]
+                self.tangents[k] = target.entry(number, given, kind)
         elif operation == "convert":
             self.values[k] = target.convert(self.values[operands[0]], kind)
             dx = self.tangents.get(operands[0])
