@@ -33,7 +33,7 @@ from ..solvers.corrections import Corrections
 from ..solvers.linear import inverse, plain_product
 from ..solvers.root import root
 from ..spatial import Force, Motion, Transform
-from ..system.internal_states import owners, tree_with_states
+from ..system.internal_states import Owner, owners, tree_with_states
 from ..system.kinematic_tree import Tree
 from ..system.system import Joints, System
 from ..system.topology import Topology
@@ -61,7 +61,7 @@ class StatefulJointForce(Stateful, JointForce):
         """The effort () in N m or N, and dz/dt (k,), at the coordinate () and its rate ()."""
 
     def effort(self, x: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
-        return self.law(x, v, self.z)[0]
+        return self.law(x, v, self.return_map(x, self.z))[0]
 
     def _wrong_law(self) -> list[str]:
         at = jax.ShapeDtypeStruct((), jnp.result_type(float))
@@ -88,7 +88,7 @@ class StatefulJointCoupling(Stateful, JointCoupling):
     def efforts(
         self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
     ) -> Float[Array, " n_dofs"]:
-        return self.law(t, joints, x, rate, self.z)[0]
+        return self.law(t, joints, x, rate, self.return_map(t, joints, x, self.z))[0]
 
 
 class StatefulCoupling(Stateful, Coupling):
@@ -104,7 +104,7 @@ class StatefulCoupling(Stateful, Coupling):
         """The wrenches (n,) as of `Coupling.wrenches`, and dz/dt (k,)."""
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
-        return self.law(frames, twists, self.z)[0]
+        return self.law(frames, twists, self.return_map(frames, self.z))[0]
 
     def _wrong_law(self) -> list[str]:
         return wrong_rates(self, *at_points(len(self.path.bodies))) or super()._wrong_law()
@@ -160,21 +160,73 @@ def state_rates(
     moved: what the laws get at q (nq,) and v (nv,), where it is known already.
     """
     moved = Moved.at(tree, q, v) if moved is None else moved
+    return jnp.concatenate([q[:0], *_rates(tree, command, moved, q.dtype)])
+
+
+def integrated_rates(
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    moved: Moved | None = None,
+) -> Float[Array, " nz"]:
+    """`state_rates` (nz,), but zero for states with a return map."""
+    moved = Moved.at(tree, q, v) if moved is None else moved
+    pairs = zip(owners(tree.system), _rates(tree, command, moved, q.dtype), strict=True)
+    return jnp.concatenate([q[:0], *(0 * r if _maps(o) else r for o, r in pairs)])
+
+
+def _rates(tree: Tree, command: jax.Array, moved: Moved, dtype: Any) -> list[jax.Array]:
+    """dz/dt (k,) of each element with internal states."""
     rates, (x, rate), points = [], moved.joints, iter(moved.points)
     acting = iter(output_rates(tree.system, command, *moved.actuators))
-    for owner in owners(tree.system):
+    states = iter(_returned(tree, moved))
+    for owner, z in zip(owners(tree.system), states, strict=True):
         element = owner.element
         if owner.group == "actuators":
             own = next(acting)
         elif isinstance(element, StatefulJointForce):
             k = element.dof(tree.topology)
-            own = called(element.law, x[k], rate[k], element.z)[1]
+            own = called(element.law, x[k], rate[k], z)[1]
         elif isinstance(element, StatefulJointCoupling):
-            own = element.law(tree.topology, tree.system.joints, x, rate, element.z)[1]
+            own = element.law(tree.topology, tree.system.joints, x, rate, z)[1]
         else:
-            own = called(element.law, *next(points), element.z)[1]
-        rates.append(real_values(f"dz/dt of {element}", own, q.dtype))
-    return jnp.concatenate([q[:0], *rates])
+            own = called(element.law, *next(points), z)[1]
+        rates.append(real_values(f"dz/dt of {element}", own, dtype))
+    return rates
+
+
+def returned_states(
+    tree: Tree, q: Float[Array, " nq"], z: Float[Array, " nz"]
+) -> Float[Array, " nz"]:
+    """The states (nz,) at q (nq,) from those before, z (nz,): what return maps make of them."""
+    if not any(_maps(owner) for owner in owners(tree.system)):
+        return z
+    tree = tree_with_states(tree, z)
+    moved = Moved.at(tree, q, jnp.zeros(tree.topology.nv, q.dtype))
+    return jnp.concatenate(_returned(tree, moved))
+
+
+def _returned(tree: Tree, moved: Moved) -> list[jax.Array]:
+    """The states (k,) of each element at a motion, from those that it holds."""
+    found, x, points = [], moved.joints[0], iter(moved.points)
+    for owner in owners(tree.system):
+        element, there = owner.element, ()
+        if owner.group == "actuators":
+            there = (moved.actuators[0][owner.index],)
+        elif isinstance(element, StatefulJointForce):
+            there = (x[element.dof(tree.topology)],)
+        elif isinstance(element, StatefulJointCoupling):
+            there = tree.topology, tree.system.joints, x
+        else:
+            there = next(points)[:1]
+        own = called(element.return_map, *there, element.z) if _maps(owner) else element.z
+        found.append(real_values(f"the states that {element} returns", own, x.dtype))
+    return found
+
+
+def _maps(owner: Owner) -> bool:
+    return owner.element.has_return_map
 
 
 def implicit_states(
@@ -182,9 +234,11 @@ def implicit_states(
 ) -> tuple[Float[Array, " nz"], Float[Array, ""]]:
     """The states z (nz,) with z = base + h rates(z), and whether they were found ().
 
-    rates(z) (nz,): dz/dt, of each element by its own states. Differentiable by the implicit
-    function theorem.
+    rates(z) (nz,): dz/dt, of each element by its own states, zero of those with a return map.
+    Differentiable by the implicit function theorem.
     """
+    if all(_maps(owner) for owner in owners(system)):
+        return base, jnp.array(True)
 
     def residual(z: jax.Array) -> jax.Array:
         return z - base - h * rates(z)
@@ -255,6 +309,6 @@ def _solve(matrix: Float[Array, "k k"], b: Float[Array, " k"]) -> Float[Array, "
 def rates_at(
     tree: Tree, command: Float[Array, " nu"], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Rates:
-    """dz/dt as a function of z (nz,) at a motion q (nq,), v (nv,) and under a command (nu,)."""
+    """`integrated_rates` of z (nz,) at a motion q (nq,), v (nv,) and under a command (nu,)."""
     moved = Moved.at(tree, q, v)
-    return lambda z: state_rates(tree_with_states(tree, z), command, q, v, moved)
+    return lambda z: integrated_rates(tree_with_states(tree, z), command, q, v, moved)

@@ -2,6 +2,10 @@
 
 Such a part lists its states in `states`, holds their values at the start of a motion in `z0`, and
 has one law, which returns the force and dz/dt from what a law of its family gets and z.
+
+States that follow the motion at once, as the rest of a spring that yields, have a `return_map` in
+place of an equation to integrate. Its law is asked at the states that the map gives there, and each
+time step ends with z' = return_map(q', z), whatever the method. dz/dt is for the books of energy.
 """
 
 from __future__ import annotations
@@ -33,6 +37,21 @@ class Stateful(eqx.Module):
     @abc.abstractmethod
     def states(self) -> tuple[tuple[str, str], ...]:
         """The name and the unit of each state."""
+
+    def return_map(self, *args: Any, **kwargs: Any) -> Float[Array, " k"]:
+        """The states (k,) at a configuration, from those before, z (k,).
+
+        Its arguments are those of the law without the velocities and the command: (x, z) of a
+        `StatefulJointForce` or an actuator, (t, joints, x, z) of a `StatefulJointCoupling`,
+        (frames, z) of a `StatefulCoupling`. It leaves a state alone that it has returned. By
+        default z, and states are integrated.
+        """
+        return args[-1]
+
+    @property
+    def has_return_map(self) -> bool:
+        """Whether its states follow the motion at once, by a `return_map` of its own."""
+        return type(self).return_map is not Stateful.return_map
 
     @property
     def z(self) -> Float[Array, " k"]:

@@ -4,10 +4,10 @@
 
 for a stretch s, with stiffness (3,): k, a and b, and elastic_stretch y. The rest is an internal
 state z, which moves at the rate of s where s is at y or -y and would leave the range, and stays
-elsewhere. What a spring lets go is dissipated. dz/dt jumps where it begins to yield, and its
-derivatives are those of one side. Methods that solve for the states within a step, such as
-`SemiImplicitEuler`, find no root there, and say so; take `RKMK4`. They are the `springyield` of
-MuJoCo 4, which moves the rest after each time step.
+elsewhere. What a spring lets go is dissipated. z has a return map, the least move of the rest that
+takes s back into the range, as of radial return in plasticity (Simo and Hughes 1998, section 1.4),
+so that all methods take them; derivatives where a spring begins to yield are those of one side.
+They are the `springyield` of MuJoCo 4, which moves the rest after each time step.
 """
 
 from dataclasses import replace
@@ -42,18 +42,22 @@ class YieldingLaw(eqx.Module):
     elastic_stretch: eqx.AbstractVar[jax.Array]
 
     def elastic(self, stretch: Float[Array, ""]) -> Float[Array, ""]:
-        """The force () against a stretch () as far as that is elastic."""
-        s = between(stretch, -self.elastic_stretch, self.elastic_stretch)
-        return self.stiffness[0] * s + higher_spring(self.stiffness[1:], s)
+        """The force () against a stretch () that is elastic."""
+        return self.stiffness[0] * stretch + higher_spring(self.stiffness[1:], stretch)
 
     def stored(self, stretch: Float[Array, ""]) -> Float[Array, ""]:
         """The energy () in J at a stretch ()."""
         s = between(stretch, -self.elastic_stretch, self.elastic_stretch)
         return self.stiffness[0] * s * s / 2 + higher_energy(self.stiffness[1:], s)
 
+    def excess(self, stretch: Float[Array, ""]) -> Float[Array, ""]:
+        """What of a stretch () is not elastic."""
+        return stretch - between(stretch, -self.elastic_stretch, self.elastic_stretch)
+
     def slip(self, stretch: Float[Array, ""], rate: Float[Array, ""]) -> Float[Array, ""]:
         """The rate () of the rest, at a stretch () that changes at this rate ()."""
-        most = self.elastic_stretch
+        # At the bound but for rounding.
+        most = self.elastic_stretch * (1 - float(jnp.finfo(stretch.dtype).eps) ** 0.5)
         yields = ((stretch >= most) & (rate > 0)) | ((stretch <= -most) & (rate < 0))
         return jnp.where(yields, rate, jnp.zeros_like(rate))
 
@@ -63,8 +67,7 @@ class YieldingSpring(YieldingLaw, StatefulJointForce):
 
     x is the joint's coordinate, and z its rest, in rad or m. joint: its name, with one degree of
     freedom; stiffness (3,): k, a and b, in N m/rad^n or N/m^n; elastic_stretch y in rad or m, a
-    scalar. z0 (1,): the rest at the start. name: as of `Coupling`. It needs a method that
-    integrates states with the motion, such as the default, `RKMK4`.
+    scalar. z0 (1,): the rest at the start. name: as of `Coupling`.
     """
 
     joint: str = eqx.field(static=True)
@@ -80,6 +83,9 @@ class YieldingSpring(YieldingLaw, StatefulJointForce):
     ) -> tuple[Float[Array, ""], Float[Array, "1"]]:
         stretch = x - z[0]
         return -self.elastic(stretch), self.slip(stretch, v)[None]
+
+    def return_map(self, x: Float[Array, ""], z: Float[Array, "1"]) -> Float[Array, "1"]:
+        return z + self.excess(x - z[0])
 
     def potential(self, x: Float[Array, ""]) -> Float[Array, ""]:
         return self.stored(x - self.z[0])
@@ -138,6 +144,13 @@ class YieldingRotation(YieldingLaw, StatefulCoupling):
         w, v = quaternion.multiply_components(z[0], Vector.from_array(z[1:]), 0 * rate, turning)
         return pair(Force(-moment, none), Force(moment, none)), jnp.append(w, v.to_array())
 
+    def return_map(self, frames: Transform, z: Float[Array, "4"]) -> Float[Array, "4"]:
+        theta, _ = self._turn(frames, z)
+        by = root(theta.square())
+        turn = quaternion.exp_components(theta * (inverse(by) * self.excess(by)))
+        w, v = quaternion.multiply_components(z[0], Vector.from_array(z[1:]), *turn)
+        return jnp.append(w, v.to_array())
+
     def _turn(self, frames: Transform, z: Float[Array, "4"]) -> tuple[Vector, Transform]:
         """theta in rad, in the axes of the first frame at the rest, and this frame."""
         first, second = both(frames)
@@ -176,10 +189,17 @@ class YieldingTendonLaw(YieldingLaw):
     ) -> tuple[Float[Array, ""], Float[Array, "2"]]:
         """The tension () in N, and dz/dt (2,), at a length () in m and its rate ()."""
         stretch = self.stretch(length, z)
-        slip = self.slip(stretch, rate)
+        return self.elastic(stretch), self.moves(self.slip(stretch, rate), z)
+
+    def returned(self, length: Float[Array, ""], z: Float[Array, "2"]) -> Float[Array, "2"]:
+        """The rest (2,) in m at a length () in m, from that before."""
+        return z + self.moves(self.excess(self.stretch(length, z)), z)
+
+    @staticmethod
+    def moves(slip: Float[Array, ""], z: Float[Array, "2"]) -> Float[Array, "2"]:
+        """How both lengths (2,) of the rest move where the stretch slips () by so much."""
         pinned = (z[0] == 0) & (z[1] > 0) & (slip > 0)
-        lower = jnp.where(pinned, jnp.zeros_like(slip), slip)
-        return self.elastic(stretch), jnp.stack((lower, slip))
+        return jnp.stack((jnp.where(pinned, jnp.zeros_like(slip), slip), slip))
 
 
 class YieldingTendon(YieldingTendonLaw, AlongTendon, StatefulCoupling):
@@ -202,6 +222,9 @@ class YieldingTendon(YieldingTendonLaw, AlongTendon, StatefulCoupling):
         length, wrenches = self.transmission.lever(frames)
         tension, rates = self.tension(length, jnp.sum(twists.dot(wrenches)), z)
         return wrenches * -tension, rates
+
+    def return_map(self, frames: Transform, z: Float[Array, "2"]) -> Float[Array, "2"]:
+        return self.returned(self.transmission.lever(frames)[0], z)
 
 
 class YieldingJointTendon(YieldingTendonLaw, AlongFixedTendon, StatefulJointCoupling):
@@ -228,3 +251,8 @@ class YieldingJointTendon(YieldingTendonLaw, AlongFixedTendon, StatefulJointCoup
         length, arm = self.transmission.along(t, x)
         tension, rates = self.tension(length, jnp.sum(arm * rate), z)
         return -arm * tension, rates
+
+    def return_map(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], z: Float[Array, "2"]
+    ) -> Float[Array, "2"]:
+        return self.returned(self.transmission.along(t, x)[0], z)

@@ -10,7 +10,8 @@ follow the motion are solved with it:
 
 the implicit midpoint and the trapezoidal rule. For other methods the step is split (Strang 1968):
 half a step of z at the motion (q, v), by the midpoint rule, a step of the motion at these states,
-and half a step of z at (q', v').
+and half a step of z at (q', v'). States with a return map stay at z in all this, where f is zero
+for them, and a step ends with z' = return_map(q', z).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..forces.internal_states import implicit_states, rates_at
+from ..forces.internal_states import implicit_states, rates_at, returned_states
 from ..integrators.method import Scalar, chosen
 from ..system.internal_states import states_of, tree_with_states
 from ..system.kinematic_tree import Tree
@@ -78,6 +79,7 @@ class BesideTheMotion(Formulation):
         h = jnp.asarray(h, state.z.dtype)
         made = self._split if self.motion.forces_at is None else self._coupled
         (inner, z), solved = made(t, state, h, inputs)
+        z = returned_states(self.tree, self.motion.read(inner)[0], z)
         return WithStates(inner, chosen(solved, z, state.z)), solved
 
     def _split(self, t: jax.Array, state: WithStates, h: jax.Array, inputs: Inputs) -> Any:

@@ -20,7 +20,7 @@ from ..dynamics.derivatives import acceleration_by_matrices
 from ..dynamics.forward import acceleration
 from ..dynamics.free_flight import bases, carried, free_step
 from ..dynamics.rnea import rnea
-from ..forces.internal_states import state_rates
+from ..forces.internal_states import integrated_rates, returned_states
 from ..groups import Euclidean, FlatProduct, Product
 from ..integrators import FieldMethod, VectorField
 from ..integrators.method import Method, Scalar
@@ -93,7 +93,17 @@ class RateFormulation(Formulation):
         """dz/dt (nz,), where the method integrates them."""
         if not self.carries_states:
             return []
-        return [state_rates(self.tree, inputs.command(self.tree.system, t, q, v), q, v)]
+        return [integrated_rates(self.tree, inputs.command(self.tree.system, t, q, v), q, v)]
+
+    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
+        state, solved = super().step(t, state, h, inputs)
+        q, v, *z = state.y
+        end = q, v, *self._returned(q, *z)
+        return eqx.tree_at(lambda s: s.y, state, end), solved
+
+    def _returned(self, q: jax.Array, *z: jax.Array) -> list[jax.Array]:
+        """The internal states at q (nq,) that follow the motion at once, and the others."""
+        return [returned_states(self.tree, q, each) for each in z]
 
     def start(self, q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
         return q, v, *([states_of(self.tree.system)] * self.carries_states)
@@ -179,10 +189,11 @@ class ConstrainedRateFormulation(RateFormulation):
         return False
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
-        state, solved = super().step(t, state, h, inputs)
+        state, solved = Formulation.step(self, t, state, h, inputs)
         q, v, *z = state.y
         q, v, projected = self.stabilised(q, v)
-        return eqx.tree_at(lambda s: s.y, state, (q, v, *z)), solved & projected
+        end = q, v, *self._returned(q, *z)
+        return eqx.tree_at(lambda s: s.y, state, end), solved & projected
 
     def stabilised(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"]

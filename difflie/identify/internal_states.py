@@ -14,7 +14,13 @@ from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
 from .. import native
-from ..forces.internal_states import Rates, implicit_change, implicit_states, rates_at
+from ..forces.internal_states import (
+    Rates,
+    implicit_change,
+    implicit_states,
+    rates_at,
+    returned_states,
+)
 from ..integrators.method import chosen
 from ..system.internal_states import states_of
 from ..system.kinematic_tree import Tree
@@ -54,7 +60,9 @@ def states_between(
         within = part + _STAGE / _SUBSTEPS
         middle, found = implicit_states(system, at(within), z, _STAGE * h)
         base = z + (1 - _STAGE) / _STAGE * (middle - z)
-        end, also = implicit_states(system, at(part + 1 / _SUBSTEPS), base, _STAGE * h)
+        part = part + 1 / _SUBSTEPS
+        end, also = implicit_states(system, at(part), base, _STAGE * h)
+        end = returned_states(tree, system.manifold.retract(q, part * dq), end)
         end = jnp.where(found & also, end, jnp.nan)
         return end, end
 

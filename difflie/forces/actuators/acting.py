@@ -118,7 +118,7 @@ def output_rates(
     if not held:
         return []
     taken = _taken(system, command, x, rate)
-    given = [(*taken[i], a.z) for i, a in held.items()]
+    given = [(*taken[i], a.return_map(x[i], a.z)) for i, a in held.items()]
     return [rates for _, rates in outputs(list(held.values()), given)]
 
 
@@ -350,8 +350,8 @@ def _laws_at(
     actuators = system.actuators
     memories = len(actuators) * (None,) if memories is None else memories
     held = [
-        actuator.z if actuator.states and isinstance(actuator, Stateful) else memory
-        for actuator, memory in zip(actuators, memories, strict=True)
+        a.return_map(x[i], a.z) if a.states and isinstance(a, Stateful) else memories[i]
+        for i, a in enumerate(actuators)
     ]
     taken = _taken(system, command, x, rate)
     given = [(*each, memory) for each, memory in zip(taken, held, strict=True)]
