@@ -1,4 +1,4 @@
-"""Internal states with a return map: springs that yield, dry bristles; with methods of all kinds."""
+"""Internal states with a return map: springs that yield, dry bristles; with all methods."""
 
 import equinox as eqx
 import jax

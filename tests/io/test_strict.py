@@ -1,5 +1,7 @@
 """What of a robot file is not modelled: an error where asked for, and in the result of a run."""
 
+import warnings
+
 import jax.numpy as jnp
 import pytest
 
@@ -119,3 +121,111 @@ def test_strict_configurations(mjcf, tmp_path):
     file.write_text(f'[system]\nfile = "{mjcf}"\nstrict = "yes"\n')
     with pytest.raises(ConfigError, match=r"system.strict is 'yes'; it must be true or false"):
         read_config(file)
+
+
+SMALL = """<mujoco><worldbody><site name="w" pos="0 0 1"/>
+<body name="a"><joint name="j" {j}/><geom name="g" size=".1" mass="1" {g}/><site name="s"/>
+<body name="b" pos="1 0 0"><joint name="k" type="ball" {k}/>
+<geom name="h" size=".1" mass="1" {h}/></body></body>{bodies}</worldbody>
+<tendon><fixed name="f" {f}><joint joint="j" coef="2"/></fixed>
+<spatial name="p"><site site="w"/><site site="s"/></spatial></tendon>
+{more}</mujoco>"""
+STILL = 'contype="0" conaffinity="0"'
+PAIR = '<contact><pair name="p" geom1="g" geom2="h" {}/></contact>'
+# What each file has, what is said of it, and options with which it is said; None if never.
+KINDS = {
+    "hinge": ({"j": 'range="-1 1"'}, "limits of hinges and slides ('j')", {}),
+    "hinge stops": ({"j": 'range="-1 1" solreflimit=".1 1"'}, None, {"limits": True}),
+    "hinge softness": ({"j": 'range="-1 1" solreflimit=".1 1"'}, "solimplimit) of limits", {}),
+    "hinge margin": (
+        {"j": 'range="-1 1" margin=".1"'},
+        "margins of limits ('j')",
+        {"limits": True},
+    ),
+    "switched off": (
+        {"j": 'range="-1 1"', "more": '<option><flag limit="disable"/></option>'},
+        None,
+        {},
+    ),
+    "ball": ({"k": 'range="0 1"'}, "limits of ball joints ('k')", {}),
+    "tendon": ({"f": 'range="0 1"'}, "limits of tendons ('f')", {}),
+    "tendon margin": (
+        {"f": 'range="0 1" margin=".1"'},
+        "margins of limits of tendons ('f')",
+        {"limits": True},
+    ),
+    "friction": ({"j": 'frictionloss=".1"'}, None, {}),
+    "friction softness": (
+        {"j": 'frictionloss=".1" solreffriction=".1 1"'},
+        "solimpfriction) of friction ('j')",
+        {},
+    ),
+    "tendon friction": (
+        {"f": 'frictionloss=".1" solimpfriction=".8 .9 .01"'},
+        "of friction of tendons ('f')",
+        {},
+    ),
+    "contacts": ({"g": "", "h": ""}, "contacts of geoms ('g'", {}),
+    "touching": ({"g": "", "h": ""}, None, {"contacts": True}),
+    "belt": (
+        {"g": 'surfacevel="1 0 0 0 0 0"', "h": ""},
+        "surface velocities of geoms ('g')",
+        {"contacts": True},
+    ),
+    "pair softness": (
+        {"more": PAIR.format('solreffriction=".1 1"')},
+        "contact pairs ('p')",
+        {"contacts": True},
+    ),
+    "pair friction": (
+        {"more": PAIR.format('friction="1 2"')},
+        "another in each direction ('p')",
+        {"contacts": True},
+    ),
+    "equality": (
+        {"more": '<equality><joint name="e" joint1="j" solref=".1 1"/></equality>'},
+        "softness (solref, solimp) of equality constraints ('e')",
+        {},
+    ),
+    "mocap": ({"bodies": '<body name="m" mocap="true"/>'}, "motion of mocap bodies ('m')", {}),
+    "armature": ({"f": 'armature=".1"'}, "armature of tendons ('f')", {}),
+    "motor": (
+        {"more": '<actuator><motor name="u" joint="j"/></actuator>'},
+        "actuators but for",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_strict_mjcf_knows_each_kind(tmp_path, kind):
+    """Guards what would change the motion, with its line and the option that reads it."""
+    has, said, options = KINDS[kind]
+    usual = {"g": STILL, "h": STILL, "bodies": "", "more": "", "j": "", "k": "", "f": ""}
+    if ("more" in has and "<pair" in has["more"]) or kind in ("contacts", "touching", "belt"):
+        # Bodies that are joined to each other touch in pairs only.
+        usual["bodies"] = '<body pos="0 0 3"><freejoint/><geom size=".1" mass="1"/></body>'
+    file = tmp_path / "m.xml"
+    file.write_text(SMALL.format(**(usual | has)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if said is None:
+            dl.load(file, strict=True, **options)
+            return
+        with pytest.raises(ModelError) as raised:
+            dl.load(file, strict=True, **options)
+    text = str(raised.value)
+    assert said in text and f"{file}:" in text
+    for option in {"limits", "contacts", "actuators"} - set(options):
+        reads = f"read the file with {option} = True" in text
+        named = {"limits": "limits of", "contacts": "contacts of", "actuators": "actuators"}[option]
+        assert reads == (f": {named}" in text)
+
+
+def test_limits_that_are_numbers_are_in_the_system(tmp_path):
+    """Guards that these, which the system holds, are no remark of a load or a run."""
+    usual = dict.fromkeys(("bodies", "more", "k", "f"), "") | {"g": STILL, "h": STILL}
+    (tmp_path / "m.xml").write_text(SMALL.format(j='range="-1 1"', **usual))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert dl.load(tmp_path / "m.xml").not_modelled == ()

@@ -15,12 +15,11 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ...system import Spherical
 from ...system.validation import ModelError, format_value
 from ..robot_files import plain, refuse_other_files
+from .contacts import unread_contacts
 from .equalities import unused_equalities
-from .joints import TYPES
-from .limits import unread_limits
+from .limits import NUMBERS, unread_friction, unread_limits
 from .names import listed
 from .shapes import touching_geoms, unread_shapes
 from .stand_ins import stand_in
@@ -219,7 +218,7 @@ def unused(
     """
     for what, kind, at in (*features(model, disabled, acting), *drives):
         found = list(map(int, at))
-        if found:
+        if found and what != NUMBERS:
             yield f"{what} ({listed(model, kind, found)})"
 
 
@@ -231,12 +230,11 @@ def features(
     yield "shapes of geoms", "geom", unread_shapes(model, disabled)
     for kind, what in _ALL.items():
         yield what, kind, np.arange(getattr(model, f"n{kind}"))
-    yield from unused_tendons(model, acting.limits)
-    if acting.limits:
-        yield from unread_limits(model, disabled)
+    yield from unused_tendons(model)
+    yield from unread_limits(model, disabled, acting.limits)
+    yield from unread_friction(model, disabled)
+    if acting.contacts:
+        yield from unread_contacts(model, disabled)
     yield from unused_equalities(model, disabled)
     yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)
-    balls = np.asarray(model.jnt_type) == TYPES.index(Spherical)
-    limited = [] if acting.limits else np.flatnonzero(balls & (model.jnt_limited != 0))
-    yield "limits of ball joints", "jnt", limited
     yield "times of keyframes", "key", np.flatnonzero(model.key_time)

@@ -7,7 +7,7 @@ both bodies.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from ...collision.pairs import Pair
 from ...system.shown import some
 from ...system.validation import warn
-from .shapes import OFF, geom_names
+from .shapes import OFF, geom_names, touching_geoms
 from .softness import soft_numbers
 
 _LEAST = 1e-15
@@ -66,6 +66,7 @@ def geom_contacts(
                 deaf.append(f"{names[a]} and {names[b]}")
                 continue
             law = _combined(model, a, b, adds) if pair is None else _given(model, pair, adds)
+            law = _overridden(model, law)
             found.append((names[a], names[b]))
             laws.append(_numbers(model, a, b, law))
     if deaf:
@@ -73,6 +74,22 @@ def geom_contacts(
     keys = "stiffness", "dissipation", "friction", "spinning", "rolling", "margin"
     columns = zip(*laws, strict=True) if laws else [()] * len(keys)
     return Contacts(found, {key: list(c) for key, c in zip(keys, columns, strict=True)})
+
+
+def unread_contacts(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, list[int]]]:
+    """What of the contacts that are read is not modelled, and which geoms and pairs have it."""
+    if disabled & OFF:
+        return
+    belts = np.any(getattr(model, "geom_surfacevel", np.zeros((model.ngeom, 1))), axis=1)
+    touching = np.isin(np.arange(model.ngeom), touching_geoms(model, disabled))
+    yield "surface velocities of geoms", "geom", np.flatnonzero(belts & touching).tolist()
+    soft = np.flatnonzero(np.any(model.pair_solreffriction, axis=1))
+    yield "softness (solreffriction) of contact pairs", "pair", soft.tolist()
+    friction = model.pair_friction
+    sides = (friction[:, 0] != friction[:, 1]) & (model.pair_dim > 1)
+    sides |= (friction[:, 3] != friction[:, 4]) & (model.pair_dim > 4)
+    what = "friction of contact pairs that is another in each direction"
+    yield what, "pair", np.flatnonzero(sides).tolist()
 
 
 def _collide(model: Any, a: int, b: int, parents: bool) -> bool:
@@ -137,6 +154,15 @@ def _given(model: Any, pair: int, adds: bool) -> _Law:
     friction = model.pair_friction[pair][[0, 2, 3]]
     dim = int(model.pair_dim[pair])
     return _Law(model.pair_solref[pair], model.pair_solimp[pair], friction, dim, float(margin))
+
+
+def _overridden(model: Any, law: _Law) -> _Law:
+    """The law of a contact with the numbers of the option, where its flag sets those of all."""
+    option, flags = model.opt, importlib.import_module("mujoco").mjtEnableBit
+    if not option.enableflags & int(flags.mjENBL_OVERRIDE):
+        return law
+    friction, margin = np.array(option.o_friction)[[0, 2, 3]], float(option.o_margin)
+    return _Law(option.o_solref, option.o_solimp, friction, law.dim, margin)
 
 
 def _numbers(model: Any, a: int, b: int, law: _Law) -> tuple[float, ...]:

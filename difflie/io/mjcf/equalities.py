@@ -19,12 +19,12 @@ from ...constraints import (
     SphericalConstraint,
 )
 from ...groups import quaternion
+from .softness import USUAL
 from .tendons import lost, tendon_transmission
 
 _CONNECT, _WELD, _JOINT, _TENDON = range(4)  # kinds: MuJoCo's mjtEq
 _JOINT_WRAP = 1  # what a fixed tendon consists of: MuJoCo's mjWRAP_JOINT
 _SITE = 6  # what is connected or welded: MuJoCo's mjOBJ_SITE, else bodies
-_SOFTNESS = {"solref": (0.02, 1.0), "solimp": (0.9, 0.95, 0.001, 0.5, 2.0)}  # its defaults
 
 
 def equality_constraints(
@@ -81,7 +81,7 @@ def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, str
     soft = [
         e
         for e in used
-        if any(np.any(getattr(model, f"eq_{n}")[e] != usual) for n, usual in _SOFTNESS.items())
+        if any(np.any(getattr(model, f"eq_{n}")[e] != usual) for n, usual in USUAL.items())
     ]
     yield "softness (solref, solimp) of equality constraints", "eq", soft
 

@@ -35,7 +35,7 @@ from .equalities import equality_constraints
 from .flags import disabled_flags, limits_act, switch_off
 from .joints import free_resistance, joint_forces, lasting_efforts, read_joint, unused_drives
 from .keys import key_states, unread_activations
-from .limits import joint_stops
+from .limits import NUMBERS, joint_stops
 from .names import body_names, joint_names, listed, site_names
 from .passive import passive_couplings
 from .sensors import read_sensors
@@ -79,7 +79,8 @@ def read_mjcf(
     without, those of hinges and slides are numbers, and the others are left out.
     Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
     soft. What an option flag switches off is not there. strict: whether what would change the
-    motion and is not modelled is an error, with the lines of its elements.
+    motion and is not modelled is an error, with the lines of its elements; limits that are numbers
+    only are so, too.
 
     Warns once of all that is not used and of meshes that are missing, which no motion depends on,
     and as `tree` does of implausible masses and inertias.
@@ -116,14 +117,17 @@ def read_mjcf(
 
 
 def _kept(file: _File, moving: list[Missing]) -> dict[str, Any]:
-    """What of the file would change the motion, its contacts by themselves: they may come later."""
+    """What of the file would change the motion and is not there.
+
+    Its contacts are by themselves, as they may come later; limits are there as numbers.
+    """
     idle = [feature for feature in moving if feature.what == CONTACTS]
     names = geom_names(file.model, file.names.bodies)
     not_touching = None
     for feature in idle:
         called = [listed(file.model, feature.kind, [g]) for g in feature.at]
         not_touching = NotTouching(CONTACTS, tuple(names[g] for g in feature.at), tuple(called))
-    others = tuple(str(feature) for feature in moving if feature.what != CONTACTS)
+    others = tuple(str(each) for each in moving if each.what not in (CONTACTS, NUMBERS))
     return {"not_modelled": others, "not_touching": not_touching}
 
 

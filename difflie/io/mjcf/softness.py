@@ -16,7 +16,7 @@ import numpy as np
 _GRAVITY = 9.81
 _IMPEDANCE = 0.9  # of what is written
 _LEAST = 1e-15  # MuJoCo's mjMINVAL
-_DEFAULT = 0.02, 1.0  # MuJoCo's solref
+USUAL = {"solref": (0.02, 1.0), "solimp": (0.9, 0.95, 0.001, 0.5, 2.0)}  # MuJoCo's defaults
 
 
 def soft_numbers(
@@ -64,7 +64,7 @@ def _reference(model: Any, solref: np.ndarray, solimp: np.ndarray) -> tuple[floa
     most = float(np.clip(solimp[1], 1e-4, 0.9999))
     first, second = map(float, solref)
     if (first > 0) != (second > 0):
-        first, second = _DEFAULT  # as MuJoCo does, with a warning
+        first, second = USUAL["solref"]  # as MuJoCo does, with a warning
     if first > 0:
         unsafe = importlib.import_module("mujoco").mjtDisableBit.mjDSBL_REFSAFE
         shortest = 0.0 if model.opt.disableflags & int(unsafe) else 2 * float(model.opt.timestep)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from .check import Acting, features
+from .check import CONTACTS, Acting, features
+from .limits import NUMBERS
 from .names import element_name, listed
 
 # What of `features` no motion depends on.
@@ -33,6 +34,16 @@ class Missing(NamedTuple):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def remedy(self) -> str:
+        """How it would be modelled, if it can be."""
+        if self.what == CONTACTS:
+            return "read the file with contacts = True, "
+        if self.what == NUMBERS or self.what.startswith("limits of"):
+            return "read the file with limits = True, "
+        drives = self.what.startswith("actuators") and " but for " in self.what
+        return "read the file with actuators = True, " if drives else ""
 
 
 def not_modelled(
@@ -61,8 +72,8 @@ def refusals(model: Any, missing: list[Missing], path: Path) -> Iterator[str]:
         where = ", ".join(dict.fromkeys(filter(None, places)))
         yield (
             f"{first}: {feature.title} would change the motion, and is not modelled"
-            f"{f' (at {where}{more})' if where else ''}; take it out, or read the file with "
-            "strict = False"
+            f"{f' (at {where}{more})' if where else ''}; {feature.remedy}take it out, or read the "
+            "file with strict = False"
         )
 
 

@@ -125,15 +125,10 @@ def _stop(model: Any, tendon: int) -> dict[str, Any]:
     }
 
 
-def unused_tendons(model: Any, stops: bool) -> Iterator[tuple[str, str, list[int]]]:
-    """The features of tendons that `tendon_couplings` ignores, "tendon", and which have them.
-
-    stops: whether limits are read.
-    """
+def unused_tendons(model: Any) -> Iterator[tuple[str, str, list[int]]]:
+    """The features of tendons that `tendon_couplings` ignores, "tendon", and which have them."""
     gone = [t for t in range(model.ntendon) if lost(model, t)]
     yield "tendons around shapes that are missing", "tendon", gone
-    limited = [] if stops else np.flatnonzero(model.tendon_limited).tolist()
-    yield "limits of tendons", "tendon", limited
     armature = getattr(model, "tendon_armature", np.zeros(model.ntendon))
     yield "armature of tendons", "tendon", np.flatnonzero(armature).tolist()
 
