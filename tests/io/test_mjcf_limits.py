@@ -56,7 +56,7 @@ def test_limits_carry_weights_where_mujoco_does(tmp_path, soft):
     )
     slope = jax.grad(lambda q: dl.elastic_energy(system, q))(q)
     np.testing.assert_allclose(slope, -dl.passive_force(system, q, jnp.zeros(3)), rtol=1e-9)
-    with pytest.warns(UserWarning, match="stops at limits have MuJoCo's stiffness"):
+    with pytest.warns(UserWarning, match="stops at limits are MuJoCo's soft ones"):
         dl.save(system, tmp_path / "again.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
     np.testing.assert_allclose(again.tendon_range, model.tendon_range, atol=1e-12)
@@ -130,7 +130,7 @@ def test_limits_of_ball_joints(tmp_path):
         np.testing.assert_allclose(push(q, still), -energy(still, q), rtol=1e-9, atol=1e-9)
     slope = jax.jit(jax.jacrev(push, (0, 1)))(system.neutral(), still)
     assert all(np.all(np.isfinite(part)) for part in slope)
-    with pytest.warns(UserWarning, match="stops at limits have MuJoCo's stiffness"):
+    with pytest.warns(UserWarning, match="stops at limits are MuJoCo's soft ones"):
         dl.save(system, tmp_path / "again.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
     np.testing.assert_allclose(again.jnt_range, model.jnt_range, atol=1e-12)

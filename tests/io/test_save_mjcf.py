@@ -308,6 +308,65 @@ def test_what_has_no_place_is_named_once(tmp_path):
     assert again.joints.lower[0] == -1 and again.joints.upper[0] == np.inf
 
 
+EVERY = """<mujoco model="all"><compiler angle="radian"/> <option timestep=".001" integrator="RK4"
+gravity="0 .1 -9.7" wind="1 2 0" density="3" viscosity=".1"/> <worldbody><site name="w" pos="0 0
+1.5"/> <body name="a" pos="0 0 1" gravcomp=".5"><joint name="j" axis="0 1 0" ref=".1" range="-1
+1.2" margin=".01" solreflimit=".05 .7" solimplimit=".5 .95 .01" frictionloss=".1"
+solreffriction=".03 1" damping=".2 .1 .05" stiffness="3 1" springref=".3" armature=".05"
+actuatorfrcrange="-4 5"/> <geom name="g" size=".1" mass="1" friction=".7 .01 .001" condim="4"
+solref=".03 1"/><site name="s" pos=".1 0 0"/> <body name="b" pos=".5 0 0"><joint name="k"
+type="ball" range="0 1" damping=".1" stiffness="2"/> <geom name="h" type="box" size=".1 .2 .1"
+mass="1"/><site name="e" pos=".2 0 0" quat=".9 .1 .2 .3"/></body></body> <body name="c" pos="0 1
+0.5"><freejoint name="fr"/><geom name="i" type="capsule" size=".1 .2" mass="2"
+margin=".01"/></body> <body name="d" pos="2 0 1"><joint name="sl" type="slide" axis="1 0 0"
+range="0 .4" solreflimit="-900 -30"/><geom name="o" size=".1" mass="1"/> <site
+name="ds"/></body> </worldbody> <contact><pair name="p" geom1="g" geom2="i" condim="3"
+friction="1 1 .01 .001 .001" solref=".02 1.1"/><exclude body1="a" body2="d"/></contact>
+<tendon><fixed name="f" range="-.1 2" stiffness="4" springlength=".1" frictionloss=".05"
+damping=".2" solreflimit=".04 1"><joint joint="j" coef="2"/><joint joint="sl"
+coef="-1"/></fixed> <spatial name="q" range="0 3" stiffness="5" springlength="0 .4"><site
+site="w"/><site site="s"/></spatial></tendon> <equality><joint name="e1" joint1="sl" joint2="j"
+polycoef=".1 .2 .05 0 0" solref=".03 1"/><connect name="e2" site1="e" site2="ds"
+active="false"/></equality> <actuator><general name="u1" joint="j" gear="2" ctrlrange="-1 1"
+forcerange="-3 3" dyntype="filterexact" dynprm=".05" gainprm="4" biastype="affine" biasprm="0 -4
+-.3" actrange="-.5 .5"/> <position name="u2" joint="sl" kp="20" kv="1"/><motor name="u3"
+tendon="q" gear="-1"/><muscle name="u4" tendon="f" range=".6 1.2"/></actuator> <sensor><jointpos
+name="s1" joint="j" noise=".01"/><gyro name="s2" site="e" noise=".1" cutoff="3"/><actuatorfrc
+name="s3" actuator="u1" cutoff="2"/><jointlimitfrc name="s4" joint="j"/><force name="s5"
+site="e"/><framepos name="s6" objtype="site" objname="e"/></sensor> <keyframe><key name="home"
+qpos=".2 1 0 0 0 0 1 .5 1 0 0 0 .1" qvel=".1 .2 .3 .4 0 0 0 0 0 0 .5" act=".1 .2" ctrl=".1 .2 .3
+.4"/></keyframe></mujoco>"""
+GONE = (
+    "margins of limits ('j')",
+    "solimpfriction) of friction ('j')",
+    "switched off ('e2')",
+    "softness (solref, solimp) of equality constraints ('e1')",
+)
+NUMBERS = "contacts of geoms", "limits of ball", "limits of tendons", "solimplimit) of limits"
+
+
+@pytest.mark.parametrize("acting", [True, False])
+def test_every_kind_is_written_or_named(tmp_path, acting):
+    """Guards that what a system holds of a file is read back equal, and what it lost is named."""
+    (tmp_path / "x.xml").write_text(EVERY)
+    options = {"actuators": True, "limits": acting, "contacts": acting}
+    system = quietly(dl.load, tmp_path / "x.xml", **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dl.save(system, tmp_path / "y.xml")
+    (said,) = [str(w.message) for w in caught]
+    for words in GONE if acting else (*GONE, *NUMBERS, "limits of j, sl stop these in MuJoCo"):
+        assert words in said
+    again = quietly(dl.load, tmp_path / "y.xml", **options)
+    check_equal(again, system)
+    assert again.states.keys() == system.states.keys()
+    pairs = zip(*(jax.tree.leaves(each.states) for each in (again, system)), strict=True)
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    assert len(again.couplings) == len(system.couplings) and len(again.sensors) > 3
+    assert [c.name for c in again.couplings] == [c.name for c in system.couplings]
+
+
 def stl(path):
     """Writes a tetrahedron."""
     points = np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]])

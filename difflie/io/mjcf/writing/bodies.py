@@ -352,6 +352,8 @@ def _row(draft: Draft, body: Body, kind: str) -> dict[str, str]:
     }
     row = {name: numbers(value) for name, value in row.items() if np.any(value)}
     stop = None if free else stop_of(body, parts)
+    if stop is not None:
+        draft.stopped_balls.append((joint.name or body.name, stop))
     return row if stop is None else row | {"range": numbers([0.0, float(stop.angle)])}
 
 

@@ -30,7 +30,9 @@ class Draft:
     system: what is written. bodies: the element of each body of the system that has one, and of the
     world, None. references: `ref` of the hinges and slides, by name, where not 0. faults: what MJCF
     has no words for. pairs: those of contacts. pulled: the tendons that actuators act along, and
-    their names in the file. stopped: likewise those with stops, and the names of their couplings.
+    their names in the file. stopped: the tendons with stops, and their names in the file;
+    stopped_balls: the names of ball joints with stops, and these. soft_limits: of stops whose
+    stiffness is written, "joint" or "tendon", its name, stiffness and dissipation.
     yielding_joints: the springs that yield of joints, by name; yielding_tendons: those of tendons,
     in the order of the file, and by how much their lengths are longer here, in m.
     """
@@ -44,7 +46,9 @@ class Draft:
         self.faults: list[str] = []
         self.pairs: list[WrittenPair] = []
         self.pulled: list[tuple[Any, str]] = []
-        self.stopped: list[tuple[Any, str, str | None]] = []
+        self.stopped: list[tuple[Any, str]] = []
+        self.stopped_balls: list[tuple[str, Any]] = []
+        self.soft_limits: list[tuple[str, str, float, float]] = []
         self.yielding_joints: dict[str, Any] = {}
         self.yielding_tendons: list[tuple[Any, float]] = []
         self._sites: dict[str, Frame] = {}
@@ -89,6 +93,13 @@ class Draft:
         """The names of sites at the points of a path."""
         ends = zip(path.bodies, path.points, strict=True)
         return [self.site(Frame(body, point), turned=False) for body, point in ends]
+
+    def soften(self, kind: str, name: str, solref: Any, solimp: Any) -> None:
+        """Gives the limit of a "joint" or "tendon" its softness."""
+        for element in (self.bodies[None] if kind == "joint" else self.section("tendon")).iter():
+            if element.get("name") == name and element.tag in ("joint", "fixed", "spatial"):
+                element.set("solreflimit", numbers(solref))
+                element.set("solimplimit", numbers(solimp))
 
     def _add_site(self, name: str, frame: Frame) -> None:
         self._sites[name] = frame

@@ -107,7 +107,7 @@ def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:
 
 def _note_stop(draft: Draft, part: JointTendon | Tendon, tendon: Element) -> None:
     if part.length_range is not None:
-        draft.stopped.append((part.transmission, tendon.attrib["name"], part.name))
+        draft.stopped.append((part, tendon.attrib["name"]))
 
 
 def _write_polynomial(draft: Draft, part: PolynomialForce) -> bool:

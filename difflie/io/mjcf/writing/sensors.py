@@ -133,12 +133,14 @@ def _rows(draft: Draft, quantity: Any, joints: list[JointElement]) -> list[_Row]
     if kind is dq.LengthOverrun:
         # On a tendon of its own the limit would act twice.
         tag = "tendonlimitvel" if quantity.rate else "tendonlimitpos"
-        along = (name for own, name, _ in draft.stopped if _same(own, quantity.transmission))
+        along = (
+            name for own, name in draft.stopped if _same(own.transmission, quantity.transmission)
+        )
         return [_Row(tag, {"tendon": name}) for name in along]
     if kind is dq.StopForce and kinds.get(quantity.of) in ("hinge", "slide", "ball"):
         return [_Row("jointlimitfrc", {"joint": quantity.of})]
     if kind is dq.StopForce:
-        along = (name for _, name, own in draft.stopped if own == quantity.of)
+        along = (name for own, name in draft.stopped if own.name == quantity.of)
         return [_Row("tendonlimitfrc", {"tendon": name}) for name in along]
     if kind is dq.Sum and all(type(part) is dq.ActuatorEffort for part in quantity.of):
         return _of_drives(draft, {part.actuator for part in quantity.of})

@@ -94,9 +94,9 @@ def write_softness(draft: Draft, model: Any) -> list[str]:
 
     model: MuJoCo's. The pairs whose dissipation is more than critical damping.
     """
-    # With MuJoCo's pyramids contacts carry more, by their friction.
-    draft.option.set("cone", "elliptic")
     overdamped = []
+    if draft.pairs:  # with MuJoCo's pyramids contacts carry more, by their friction
+        draft.option.set("cone", "elliptic")
     for pair, contact, k in draft.pairs:
         if float(contact.exponent) != 1:
             continue

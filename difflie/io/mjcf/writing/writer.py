@@ -22,8 +22,9 @@ from .bodies import JointElement, write_bodies
 from .constraints import write_equalities
 from .draft import Draft
 from .keys import write_keys
+from .limits import write_limit_softness, write_limits
 from .original import with_numbers
-from .passive import has_stops, write_couplings
+from .passive import write_couplings
 from .sensors import write_sensors
 from .shapes import write_shapes, write_softness
 
@@ -50,6 +51,8 @@ def write_mjcf(
 
     In MuJoCo constraints and mimic joints are soft, limits of coordinates stop the joints, limits
     of efforts those of actuators, and friction is that of dry surfaces, which is smoothed here.
+    Stops at limits are as stiff there at rest. What no system has, such as the time step and other
+    options of the solver, is MuJoCo's default without an original.
     Warns once of these where there are any, and of what has no place in the file: velocity limits,
     names of fixed joints, and parts of the file the system was read from that no system has.
     Raises `ModelError` for other parts that the file cannot hold, such as helical joints or
@@ -66,11 +69,12 @@ def write_mjcf(
         text = text_of(draft.root)
         try:
             model = mujoco.MjModel.from_xml_string(text)
-            if draft.pairs:
-                if over := write_softness(draft, model):
-                    remarks.append(
-                        f"contacts are critically damped at most: {some(over, _MOST)} had more"
-                    )
+            if draft.pairs or draft.soft_limits:
+                for what, write in (("contacts", write_softness), ("limits", write_limit_softness)):
+                    if over := write(draft, model):
+                        remarks.append(
+                            f"{what} are critically damped at most: {some(over, _MOST)} had more"
+                        )
                 text = text_of(draft.root)
                 mujoco.MjModel.from_xml_string(text)
         except ValueError as error:
@@ -102,7 +106,8 @@ def _described(system: System, bodies: list[Body]) -> tuple[Draft, list[str]]:
             f"{system.name}: MJCF has no words for {'; '.join(draft.faults)}; take these out, or "
             "save the system as a pickle of Python"
         )
-    return draft, list(_remarks(system, bodies, joints, unlimited))
+    stops = write_limits(draft, joints)
+    return draft, [*_remarks(system, bodies, joints, unlimited), *stops]
 
 
 def text_of(root: Element) -> str:
@@ -119,16 +124,14 @@ def _remarks(
         yield f"not written, as no part of a system: {some(list(system.topology.unread), _MOST)}"
     elif system.not_modelled:
         yield (
-            f"not written, as not modelled: {some(list(system.not_modelled), _MOST)}; give the "
-            "MJCF file it was read from as `original` to keep these, and its shapes"
+            f"not written, as not modelled: {', '.join(system.not_modelled)}; give the MJCF file "
+            "it was read from as `original` to keep these, and its shapes"
         )
     contacts = [part for part in system.couplings if isinstance(part, ShapeContact)]
     if contacts:
         yield "contacts are MuJoCo's soft ones in other programs, as stiff as these at rest"
     if any(float(part.exponent) != 1 for part in contacts):
         yield "contacts with an exponent have MuJoCo's own stiffness"
-    if has_stops(system):
-        yield "stops at limits have MuJoCo's stiffness and damping in other programs"
     fixed = [
         body.joint.name
         for body in bodies
