@@ -32,6 +32,7 @@ from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
 from .constraint import FrameConstraint as FrameConstraint
 from .constraint import JointConstraint as JointConstraint
+from .constraint import MixedConstraint as MixedConstraint
 from .constraint import VelocityConstraint as VelocityConstraint
 from .constraint import constrain as constrain
 from .coupled import Gear as Gear

@@ -28,7 +28,7 @@ from ..system.topology import WORLD
 from ..system.tree_numbers import least_rotation
 from ..system.validation import ModelError, nearest
 from . import joints as pairs
-from .constraint import Constraint, CoordinateConstraint, constrain
+from .constraint import Constraint, CoordinateConstraint, MixedConstraint, constrain
 from .coupled import Gear, Transmission
 from .joints import HelicalConstraint
 from .lock import measurable
@@ -94,7 +94,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
         raise ValueError(f"absolute: group is {group!r}; it must be 'SE3' or 'SO3xR3'")
     lost = _lost(system, without)
     for c in system.constraints:
-        if isinstance(c, CoordinateConstraint):
+        if isinstance(c, CoordinateConstraint | MixedConstraint) and c.joints:
             raise ModelError(
                 f"{system.name}: {c} is between joint coordinates, which the absolute machine has "
                 "not; take it off and put difflie.constraints.Gear there"

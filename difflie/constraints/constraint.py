@@ -139,6 +139,29 @@ class CoordinateConstraint(Constraint):
         return f"{type(self).__name__} ({', '.join(map(repr, self.joints))})"
 
 
+class MixedConstraint(FrameConstraint):
+    """Equations between frames on bodies and the coordinates of joints."""
+
+    @property
+    @abc.abstractmethod
+    def joints(self) -> tuple[str, ...]:
+        """The names of the joints, each with one degree of freedom."""
+
+    @abc.abstractmethod
+    def residual(self, *given: Any) -> list[Scalar]:
+        """The residuals g () at the frames' poses in the world, then the joints' coordinates ()."""
+
+    def rate(self, frames: tuple[Any, ...], twists: tuple[Any, ...]) -> list[Scalar]:
+        """dg/dt, of frames and coordinates, linear in the twists of these and the rates of those.
+
+        frames, twists: the frames and their twists first, then coordinates and rates ().
+        """
+        count = len(self.frames)
+        pairs = zip(frames[:count], twists[:count], strict=True)
+        rates = *(moved_along(f, t) for f, t in pairs), *twists[count:]
+        return jax.jvp(self.residual, frames, rates)[1]
+
+
 def moved_along(frame: Transform, twist: Motion) -> Transform:
     """The derivative T hat(V) of a pose T that moves with the body-fixed twist V."""
     r = frame.rotation
@@ -199,7 +222,7 @@ def _check(system: System, constraint: Constraint, where: str) -> None:
         for group in constraint.apart:
             if len({frame.body for frame in group}) < len(group):
                 raise ModelError(f"{where}: two of its frames are on one body; take another body")
-    if isinstance(constraint, CoordinateConstraint):
+    if isinstance(constraint, CoordinateConstraint | MixedConstraint):
         t = system.topology
         for name in constraint.joints:
             if name not in t.joints:

@@ -32,7 +32,13 @@ from ..system.protocols import ConstraintElement
 from ..system.system import System
 from ..system.topology import Topology
 from ..system.traverse import tree_algorithm
-from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved_along
+from .constraint import (
+    Constraint,
+    CoordinateConstraint,
+    FrameConstraint,
+    MixedConstraint,
+    moved_along,
+)
 
 
 class Equations(eqx.Module):
@@ -72,7 +78,11 @@ class Equations(eqx.Module):
         rates = jax.vmap(self.tree.rates)(unit)
         blocks = []
         for c, about, own in self.each():
-            if isinstance(c, FrameConstraint):
+            if isinstance(c, MixedConstraint):
+                joints = [row[None] for row in _of_joints(t, c, rates.T)]
+                columns = jnp.concatenate([bodies[own].reshape(-1, t.nv), *joints])
+                single = jnp.eye(len(columns), dtype=unit.dtype)
+            elif isinstance(c, FrameConstraint):
                 columns = bodies[own].reshape(-1, t.nv)
                 single = jnp.eye(6 * len(about), dtype=unit.dtype).reshape(-1, len(about), 6)
             else:
@@ -100,8 +110,13 @@ class Equations(eqx.Module):
         for c, about, own in self.each():
             if isinstance(c, FrameConstraint):
                 motion, change = twists[own], accelerations[own]
-                pairs = zip(about, motion, strict=True)
+                pairs = zip(about, motion, strict=False)  # frames come first
                 moved = tuple(moved_along(frame, Motion.from_array(w)) for frame, w in pairs)
+                if isinstance(c, MixedConstraint):
+                    joints = _of_joints(t, c, rates)
+                    moved += joints
+                    motion = jnp.append(motion, jnp.stack(joints)) if joints else motion.ravel()
+                    change = jnp.append(change, jnp.zeros(len(joints), v.dtype))
             else:
                 motion = moved = _of_joints(t, c, rates)
                 change = jax.tree.map(jnp.zeros_like, motion)
@@ -118,13 +133,15 @@ class Equations(eqx.Module):
         return self.seen.inverse_motion(chosen)
 
     def each(self) -> Iterator[tuple[Constraint, tuple, slice]]:
-        """Every constraint, its frames or coordinates, and the slice of its frames among all."""
+        """Every constraint, its frames and coordinates, and the slice of its frames among all."""
         stop = 0
         for c in self.tree.system.constraints:
             if isinstance(c, FrameConstraint):
                 start, stop = stop, stop + len(c.frames)
-                frames = tuple(_entry(self.frames, k) for k in range(start, stop))
-                yield c, frames, slice(start, stop)
+                about = tuple(_entry(self.frames, k) for k in range(start, stop))
+                if isinstance(c, MixedConstraint):
+                    about += _of_joints(self.tree.topology, c, self.coordinates)
+                yield c, about, slice(start, stop)
             elif isinstance(c, CoordinateConstraint):
                 yield c, _of_joints(self.tree.topology, c, self.coordinates), slice(stop, stop)
 
@@ -173,12 +190,12 @@ def largest(values: np.ndarray, names: list[str]) -> str:
 
 def dofs_of(system: System, c: ConstraintElement) -> np.ndarray:
     """(k,) the dofs of the joints of a constraint, or those that move its frames last."""
-    t = system.topology
-    if isinstance(c, CoordinateConstraint):
-        return np.array([t.dof_start[t.joints.index(name)] for name in c.joints], int)
+    t, joints = system.topology, np.zeros(0, int)
+    if isinstance(c, CoordinateConstraint | MixedConstraint):
+        joints = np.array([t.dof_start[t.joints.index(name)] for name in c.joints], int)
     bodies = [_body(system, f.body) for f in getattr(c, "frames", ())]
     dofs = np.append(t.body_dof, t.n_dofs)[bodies].astype(int)
-    return dofs[dofs < t.n_dofs]
+    return np.concatenate((joints, dofs[dofs < t.n_dofs]))
 
 
 def _frames(system: System) -> list:
@@ -199,8 +216,13 @@ def _dofs_of_frames(system: System) -> np.ndarray:
 def _rate(c: Constraint, about: tuple, motion: Any) -> Float[Array, " m"]:
     """The velocity residuals (m,) of a constraint, linear in the motion.
 
-    motion: the twists (k, 6) of the frames, or the rates of the coordinates, as in `about`.
+    motion: the twists (k, 6) of the frames, or the rates of the coordinates, as in `about`; both
+    in one array (6 k + j,) of a constraint between frames and coordinates.
     """
+    if isinstance(c, MixedConstraint):
+        count = 6 * len(c.frames)
+        moved = [Motion.from_array(motion[i : i + 6]) for i in range(0, count, 6)]
+        return _stacked(c.rate(about, (*moved, *motion[count:])), motion)
     if isinstance(c, FrameConstraint):
         twists = tuple(Motion.from_array(motion[i]) for i in range(len(about)))
         return _stacked(c.rate(about, twists), motion)

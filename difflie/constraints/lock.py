@@ -19,7 +19,7 @@ from ..system.named_states import KeptState
 from ..system.shown import some
 from ..system.system import Joints, System
 from ..system.validation import ModelError, format_value, nearest, warn
-from .constraint import CoordinateConstraint
+from .constraint import CoordinateConstraint, MixedConstraint
 from .unilateral import Unilateral
 
 # The largest violation, in the unit of a constraint's equation, that counts as rounding.
@@ -192,13 +192,18 @@ def _constraints(system: System, held: dict[int, jax.Array]) -> Iterator[Any]:
                     "off"
                 )
     for c in system.constraints:
-        if not isinstance(c, CoordinateConstraint) or at.keys().isdisjoint(c.joints):
+        by_joints = isinstance(c, CoordinateConstraint | MixedConstraint)
+        if not by_joints or at.keys().isdisjoint(c.joints):
             yield c
             continue
         for moving in (name for name in c.joints if name not in at):
             raise ModelError(
                 f"{system.name}: {c} ties {moving!r} to a locked joint; lock {moving!r} too, where "
                 "the constraint puts it, or take the constraint off"
+            )
+        if isinstance(c, MixedConstraint):
+            raise ModelError(
+                f"{system.name}: {c} stands at locked joints ({', '.join(c.joints)}); take it off"
             )
         _check_kept(system, c, [at[name] for name in c.joints])
 

@@ -197,11 +197,6 @@ CONNECT = '<connect body1="coupler" body2="rocker" anchor="0 0 0.8" {}/>'
             0,
         ),
         (
-            '<tendon tendon1="t" tendon2="s"/>',
-            "equality constraints of a fixed and a spatial tendon (number 0)",
-            0,
-        ),
-        (
             CONNECT.format('solref="0.1 1"'),
             "softness (solref, solimp) of equality constraints (number 0)",
             1,
@@ -234,6 +229,8 @@ TENDONS = """<tendon><fixed name="one"><joint joint="wheel" coef="2"/>
         ('tendon1="one" tendon2="two" polycoef="0.1 2 .3 .4 .5"', 1e-13),
         ('tendon1="cable" polycoef="0.1 0 0 0 0"', 1e-13),
         ('tendon1="cable" tendon2="hose" polycoef="0.1 2 .3 .4 .5"', 1e-12),
+        ('tendon1="cable" tendon2="one" polycoef="0.1 2 .3 .4 .5"', 1e-12),
+        ('tendon1="two" tendon2="hose" polycoef="0.1 2 .3 .4 .5"', 1e-12),
     ],
 )
 def test_equalities_of_tendons(tmp_path, law, rounding):
@@ -261,17 +258,23 @@ def test_equalities_of_tendons(tmp_path, law, rounding):
             np.testing.assert_allclose(found, J @ rates, atol=rounding)
 
 
-def test_derivatives_with_cables():
-    """Accelerations of two bobs on one cable over a drum, by state and numbers: both modes."""
+@pytest.mark.parametrize("wound", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_derivatives_with_cables(wound):
+    """Accelerations of two bobs on a cable over a drum, by state and numbers: both modes."""
     balls = [dl.Body(name=n, joint=dl.Translation(), mass=m) for n, m in (("a", 1.0), ("b", 2.0))]
     drum = dl.Wrap(0, dl.Frame(None, (0.0, 0, 0), (np.pi / 2, 0, 0)), 0.1, cylinder=True)
     cable = dl.SpatialTendon([("a", (0.0, 0, 0)), ("b", (0.0, 0, 0))], [drum])
     other = dl.SpatialTendon([(None, (0.0, 0, 1)), ("a", (0.0, 0.1, 0))])
     law = dl.constraints.LengthConstraint(cable, other, (1.9, 0.1, 0.2))
-    system = dl.constrain(dl.tree(balls), law)
-    q = jnp.array([-0.2, 0.01, -0.8, 0.3, 0.02, -0.7])
+    system = dl.tree(balls)
+    if wound:  # a bob on a cable that a winch winds up
+        winch = dl.Body(name="b", joint=dl.Revolute(axis=(0, 1, 0)), mass=1.0, inertia=np.eye(3))
+        law = dl.constraints.LengthConstraint(other, dl.FixedTendon("b", (0.3,)), (1.7, 0.9, 0.2))
+        system = dl.tree([balls[0], winch])
+    system = dl.constrain(system, law)
+    q = jnp.array([-0.2, 0.01, -0.8, 0.3, 0.02, -0.7])[: system.nq]
     leaves, structure = jax.tree.flatten(system.constraints)
-    sizes = np.cumsum([6, 6, *map(jnp.size, leaves)])
+    sizes = np.cumsum([system.nq, system.nv, *map(jnp.size, leaves)])
     x = jnp.concatenate([q, 0.1 * q[::-1], *map(jnp.ravel, leaves)])
 
     @jax.jit
@@ -279,9 +282,14 @@ def test_derivatives_with_cables():
         q, v, *numbers = jnp.split(x, sizes[:-1])
         shaped = [n.reshape(jnp.shape(leaf)) for n, leaf in zip(numbers, leaves, strict=True)]
         tied = dataclasses.replace(system, constraints=jax.tree.unflatten(structure, shaped))
-        return dl.constrained_dynamics(tied, q, v, jnp.zeros(6))[0]
+        return dl.constrained_dynamics(tied, q, v, jnp.zeros(system.nv))[0]
 
-    way, back = (jnp.asarray(np.random.default_rng(0).normal(size=n)) for n in (len(x), 6))
+    rate = x[system.nq : 2 * system.nq]
+    rows = dl.constraint_jacobian(system, q)
+    drift = jax.jvp(lambda q: dl.constraint_jacobian(system, q) @ rate, (q,), (rate,))[1]
+    np.testing.assert_allclose(rows @ acceleration(x), -drift, rtol=1e-9, atol=1e-12)
+    ends = len(x), system.nv
+    way, back = (jnp.asarray(np.random.default_rng(0).normal(size=n)) for n in ends)
     ahead = jax.jvp(acceleration, (x,), (way,))[1]
     slope = (acceleration(x + 1e-6 * way) - acceleration(x - 1e-6 * way)) / 2e-6
     np.testing.assert_allclose(ahead, slope, rtol=1e-6, atol=1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...groups.components import Scalar
 from ...system.fields import Numbers, number
 from ...system.kinematic_tree import Tree
 from ...system.system import System
@@ -69,6 +70,11 @@ class FixedTendon(CoordinateTransmission):
         dofs, coefficients = self.dofs(t), self.gear * self.coefficients
         length = self.gear * self.offset + jnp.sum(coefficients * x[dofs])
         return length, jnp.zeros_like(x).at[dofs].add(coefficients)
+
+    def of(self, coordinates: Iterable[Scalar]) -> Scalar:
+        """The length () in m at the next n of the coordinates (), those of its joints."""
+        pairs = zip(self.coefficients, coordinates, strict=False)
+        return self.gear * (self.offset + sum(c * x for c, x in pairs))
 
     def motion(
         self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]

@@ -35,8 +35,8 @@ def equality_constraints(
     bodies, joints: the names of its bodies but the world, and of its joints. disabled: the option
     flags that are off. A connect is a ball joint, a weld joins both frames, a joint equality holds
     between coordinates relative to the initial pose, as in a System, and so does one of fixed
-    tendons, whose lengths are linear in them. Those of spatial tendons are relative to the lengths
-    at the initial pose.
+    tendons, whose lengths are linear in them. Those with spatial tendons are relative to the
+    lengths at the initial pose.
     """
     for e in _used(model, disabled):
         first, second, data = int(model.eq_obj1id[e]), int(model.eq_obj2id[e]), model.eq_data[e]
@@ -72,7 +72,7 @@ def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, str
     for what, which in (
         ("equality constraints that are switched off", ~on),
         (
-            "equality constraints of a fixed and a spatial tendon",
+            "equality constraints of tendons around shapes that are missing",
             on & (kinds == _TENDON) & ~_known(model),
         ),
         ("equality constraints of flexes", on & (kinds > _TENDON)),
@@ -95,15 +95,13 @@ def _used(model: Any, disabled: set[str]) -> list[int]:
 
 
 def _known(model: Any) -> np.ndarray:
-    """Which equalities are read: those of tendons where both are fixed, or both spatial."""
+    """Which equalities are read: not those of tendons around shapes that are missing."""
     kinds = np.asarray(model.eq_type)
-    alike = [
-        k == _TENDON
-        and len({_is_fixed(model, t) for t in _tendons(model, e)}) == 1
-        and not any(lost(model, t) for t in _tendons(model, e))
+    whole = [
+        k == _TENDON and not any(lost(model, t) for t in _tendons(model, e))
         for e, k in enumerate(kinds)
     ]
-    return (kinds < _TENDON) | np.array(alike, bool)
+    return (kinds < _TENDON) | np.array(whole, bool)
 
 
 def _tendons(model: Any, e: int) -> list[int]:
@@ -118,7 +116,7 @@ def _is_fixed(model: Any, tendon: int) -> bool:
 def _of_tendons(model: Any, e: int, bodies: Sequence[str], joints: Sequence[str]) -> Constraint:
     """The equality of one or two tendons: their lengths relative to those at the initial pose."""
     tendons, law = _tendons(model, e), model.eq_data[e, :5].copy()
-    if not _is_fixed(model, tendons[0]):
+    if not all(_is_fixed(model, tendon) for tendon in tendons):
         first, *others = (tendon_transmission(model, t, bodies, joints) for t in tendons)
         origins = np.zeros(2)
         origins[: len(tendons)] = model.tendon_length0[tendons]

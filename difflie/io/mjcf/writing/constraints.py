@@ -17,9 +17,9 @@ from ....constraints import (
     Proportional,
     SphericalConstraint,
 )
-from ....forces import FixedTendon
+from ....forces import FixedTendon, SpatialTendon
 from ....forces.transmissions import transmitted
-from ....system import Body
+from ....system import Body, System
 from ....system.kinematic_tree import Tree
 from .draft import Draft, numbers
 from .tendons import write_fixed, write_spatial
@@ -75,20 +75,32 @@ def _write(draft: Draft, constraint: Any) -> bool:
 
 
 def _write_length(draft: Draft, constraint: LengthConstraint) -> bool:
-    """Writes the equality of spatial tendons, relative to their lengths at zero coordinates."""
-    tendons = [t for t in (constraint.first, constraint.second) if t is not None]
-    if any(float(tendon.gear) != 1 for tendon in tendons):
+    """Writes the equality of tendons, relative to their lengths at zero coordinates."""
+    tendons = constraint.tendons
+    if any(isinstance(t, SpatialTendon) and float(t.gear) != 1 for t in tendons):
         return False
-    system = draft.system
-    still = jnp.zeros(system.nv, system.dtype)
-    motions = transmitted(Tree.of(system), tendons, system.neutral(), still)
-    starts = np.array([float(length) for length, _ in motions])
+    starts = np.array([_start(draft.system, tendon) for tendon in tendons])
     own, *others = starts - np.asarray(constraint.origins, float)[: len(tendons)]
     law = Series(np.asarray(constraint.coefficients, float))
     for apart in others:
         law = law(Series([apart, 1.0]))
-    names = [write_spatial(draft, tendon, "coupling").attrib["name"] for tendon in tendons]
+    written = (
+        write_spatial(draft, tendon, "coupling")
+        if isinstance(tendon, SpatialTendon)
+        else write_fixed(draft, tendon, "coupling", float(tendon.gear))
+        for tendon in tendons
+    )
+    names = [element.attrib["name"] for element in written]
     return _write_tendons(draft, names, (law - own).coef)
+
+
+def _start(system: System, tendon: FixedTendon | SpatialTendon) -> float:
+    """The length in m of a tendon at zero coordinates."""
+    if isinstance(tendon, FixedTendon):
+        return float(tendon.gear) * float(tendon.offset)
+    still = jnp.zeros(system.nv, system.dtype)
+    ((length, _),) = transmitted(Tree.of(system), [tendon], system.neutral(), still)
+    return float(length)
 
 
 def _write_tendons(draft: Draft, names: list[str], law: np.ndarray) -> bool:
