@@ -123,6 +123,7 @@ from .forces import JointTendon as JointTendon
 from .forces import JointTransmission as JointTransmission
 from .forces import Motor as Motor
 from .forces import Muscle as Muscle
+from .forces import MuscleCurves as MuscleCurves
 from .forces import OrientationServo as OrientationServo
 from .forces import Path as Path
 from .forces import PIDServo as PIDServo

@@ -11,6 +11,7 @@ from .actuators import GeneralActuator as GeneralActuator
 from .actuators import Memory as Memory
 from .actuators import Motor as Motor
 from .actuators import Muscle as Muscle
+from .actuators import MuscleCurves as MuscleCurves
 from .actuators import OrientationServo as OrientationServo
 from .actuators import PIDServo as PIDServo
 from .actuators import PositionServo as PositionServo

@@ -323,17 +323,16 @@ def test_sensors_of_unknown_parts():
 
 
 LEFT = """<actuator><adhesion name="glue" body="a" ctrlrange="0 1"/>
-<general name="half" joint="h" dyntype="filter" gaintype="muscle"
-  lengthrange="0 1" gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/>
+<general name="half" joint="h" dyntype="user"/>
 <motor name="push" joint="h2" gear="2"/></actuator>"""
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    """Adhesion and parts of muscles; and by default all of them, with how to read them."""
+    """Adhesion and laws of users; and by default all of them, with how to read them."""
     system, _, said = read(tmp_path, TREE.format(LEFT))
     assert system.actuator_names == ("push",)
     assert "actuators that pull bodies into contact (adhesion) ('glue')" in said
-    assert "muscles with other activations or passive forces ('half')" in said
+    assert "dynamics but those of affine laws and muscles ('half')" in said
     with pytest.warns(UserWarning, match=r"load\(..., actuators=True\) reads its actuators"):
         assert not dl.load(tmp_path / "m.xml").actuators
 

@@ -87,7 +87,16 @@ MUSCLES = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site si
   gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/>
 <general joint="h" dyntype="muscle" dynprm=".01 .04" gainprm="3" biastype="affine"
   biasprm="1 2 3"/><general joint="h" dyntype="muscle" dynprm=".01 .04 .3" gainprm="3"
-  actearly="true"/></actuator>"""
+  actearly="true"/>
+<general tendon="p" lengthrange=".2 1.1" gaintype="muscle" dyntype="filter" dynprm=".05"
+  gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2" biastype="affine" biasprm="1 -2 -.3"/>
+<general tendon="p" lengthrange=".2 1.1" gaintype="affine" gainprm="3 1 -.2" dyntype="integrator"
+  actrange="-1 1" biastype="muscle" biasprm=".6 1.2 30 200 .5 1.6 1.5 1.1 1.2"/>
+<general tendon="p" lengthrange=".2 1.1" gaintype="muscle" dyntype="muscle" dynprm=".01 .04"
+  gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2" biastype="muscle" actearly="true"
+  biasprm=".6 1.2 -1 100 .5 1.6 1.5 1.1 1.2"/>
+<general joint="h" lengthrange="-1 1" biastype="muscle" forcerange="-9 9"
+  biasprm=".6 1.2 30 200 .5 1.6 1.5 1.1 1.2"/></actuator>"""
 
 
 @pytest.mark.parametrize("text", [PID, MOTORS, ORIENTATIONS, MUSCLES])
@@ -193,17 +202,16 @@ def test_what_is_wrong_with_controllers():
 
 LEFT = """<actuator><dcmotor name="rub" joint="h" resistance="2" motorconst=".5" input="none"/>
 <pid name="late" joint="h" kp="2" ki="1" delay=".01" nsample="9"/><general name="odd"
-  joint="h" dyntype="filter" gaintype="muscle" lengthrange="0 1"
-  gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/><motor name="push" joint="h2" gear="2"/></actuator>"""
+  joint="h" dyntype="user"/><motor name="push" joint="h2" gear="2"/></actuator>"""
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    """Motors without controls, controllers with delays, muscles with other activations."""
+    """Motors without controls, controllers with delays, laws of users."""
     system, _, said = read(tmp_path, TREE.format(LEFT))
     assert system.actuator_names == ("push",)
     for what in (
         "actuators without controls ('rub')",
         "controllers with delays ('late')",
-        "muscles with other activations or passive forces ('odd')",
+        "dynamics but those of affine laws and muscles ('odd')",
     ):
         assert what in said

@@ -16,4 +16,5 @@ from .motors import Thruster as Thruster
 from .motors import VelocityServo as VelocityServo
 from .motors import VoltageMotor as VoltageMotor
 from .muscle import Muscle as Muscle
+from .muscle_curves import MuscleCurves as MuscleCurves
 from .orientation import OrientationServo as OrientationServo

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...system.fields import number
+from ...system.fields import number, number_faults
 from ..stateful import Stateful
 from .actuator import Scalar, between
 from .delayed import Delayed
+from .muscle_curves import MuscleCurves
 
 
 class GeneralActuator(Delayed):
@@ -21,7 +22,9 @@ class GeneralActuator(Delayed):
         f = (g_0 + g_1 l + g_2 v) u + b_0 + b_1 l + b_2 v
 
     in N or N m, at the coordinate l and its rate v of the joint, or of the transmission. gain g
-    (3,) and bias b (3,) in units of f per u, and per l or v. command_range (2,), in the unit of u,
+    (3,) and bias b (3,) in units of f per u, and per l or v. contracts and resists: the
+    `MuscleCurves` of a muscle, by which the gain is less by F FL FV, and the bias by F FP; None for
+    none. command_range (2,), in the unit of u,
     and force_range (2,) in N or N m are the least and the largest u and f, to which they are
     limited; None for no limit. With a period P, in the unit of l, u is an angle that is taken as
     the nearest of u + n P to l. delay and most_steps: as of `Drive`. joint, axis, transmission and
@@ -41,6 +44,8 @@ class GeneralActuator(Delayed):
     bias: jax.Array = eqx.field(
         converter=number(unit="N or N m", shape=(3,)), default=(0.0, 0.0, 0.0), kw_only=True
     )
+    contracts: MuscleCurves | None = eqx.field(default=None, kw_only=True)
+    resists: MuscleCurves | None = eqx.field(default=None, kw_only=True)
     command_range: jax.Array | None = eqx.field(
         converter=number(shape=(2,), optional=True, ascending=True), default=None, kw_only=True
     )
@@ -69,7 +74,19 @@ class GeneralActuator(Delayed):
             turns = jax.lax.stop_gradient(jnp.round((u - length) / self.period))
             u = u - self.period * turns
         at = jnp.stack((jnp.ones_like(length), length, rate))
-        return inside(jnp.sum((self.gain * u + self.bias) * at), self.force_range)
+        force = jnp.sum((self.gain * u + self.bias) * at)
+        if self.contracts is not None:
+            force = force - self.contracts.peak_force * self.contracts.curves(length, rate)[0] * u
+        if self.resists is not None:
+            force = force - self.resists.peak_force * self.resists.curves(length, rate)[1]
+        return inside(force, self.force_range)
+
+    def problems(self) -> list[str]:
+        parts = {"contracts": self.contracts, "resists": self.resists}
+        for name, part in parts.items():
+            if faults := [] if part is None else number_faults(part):
+                return [f"{name}: {fault}" for fault in faults]
+        return super().problems()
 
 
 def inside(x: Scalar, limits: Float[Array, "2"] | None) -> Scalar:

@@ -19,6 +19,7 @@ from ...forces import (
     JointTransmission,
     Motor,
     Muscle,
+    MuscleCurves,
     OrientationServo,
     PIDServo,
     PositionServo,
@@ -118,7 +119,6 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
     gain, bias = model.actuator_gaintype[a], model.actuator_biastype[a]
     dynamics, group = model.actuator_dyntype[a], int(model.actuator_group[a])
     off = 0 <= group < 31 and bool(int(model.opt.disableactuator) & (1 << group))
-    muscle = gain == _MUSCLE or bias == _MUSCLE or dynamics == _MUSCLE_DYNAMICS
     if "actuation" in disabled or off:
         return "actuators that are switched off"
     if getattr(model, "actuator_plugin", np.full(_count(model), -1))[a] >= 0:
@@ -135,11 +135,10 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
         return "actuators without controls"
     if _is_controlled(model, a):
         return "controllers with delays" if delayed else ""
-    if muscle and not (_is_muscle(model, a) or _is_excited(model, a)):
-        return "muscles with other activations or passive forces"
-    if not muscle and _affine(model, a) is None:
+    known = max(gain, bias) <= _MUSCLE and dynamics <= _MUSCLE_DYNAMICS
+    if not known and _affine(model, a) is None:
         return "actuators with gains, biases or dynamics but those of affine laws and muscles"
-    if delayed and (dynamics or gain == _MUSCLE or model.actuator_history[a, 1]):
+    if delayed and (dynamics or model.actuator_history[a, 1]):
         return "actuators with delays and activations, or with delays that interpolate"
     return ""
 
@@ -164,12 +163,6 @@ def _is_muscle(model: Any, a: int) -> bool:
     same = np.all(model.actuator_gainprm[a, :9] == model.actuator_biasprm[a, :9])
     passive = bias == _NO_BIAS or (bias == _MUSCLE and same)
     return bool(gain == _MUSCLE and known and passive)
-
-
-def _is_excited(model: Any, a: int) -> bool:
-    """Whether an actuator has an affine law of an activation like that of a muscle."""
-    kinds = model.actuator_gaintype[a], model.actuator_biastype[a]
-    return model.actuator_dyntype[a] == _MUSCLE_DYNAMICS and max(kinds) <= _AFFINE
 
 
 def _is_controlled(model: Any, a: int) -> bool:
@@ -237,11 +230,11 @@ def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
     dynamics, parameters = model.actuator_dyntype[a], model.actuator_dynprm[a]
     acts = model.actuator_actrange[a].copy() if model.actuator_actlimited[a] else None
     own = {"activation_range": acts, "lead": _lead(model, a)}
-    if model.actuator_gaintype[a] == _MUSCLE:
+    delay = _delay(model, a)
+    if _is_muscle(model, a) and not delay:
         return _muscle(model, a, place | ranges | own)
-    law = _affine(model, a)
-    assert law is not None  # else it is left out
-    gain, bias = law
+    gain, bias, curves = _gain_and_bias(model, a)
+    ranges |= curves
     if period := _period(model, a, gain, bias):
         ranges["period"] = period
     if model.actuator_actadr[a] >= 0:
@@ -250,10 +243,10 @@ def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
         elif dynamics != _INTEGRATOR:
             own["time_constant"] = max(float(parameters[0]), _LEAST)
         return ActivatedActuator(gain=gain, bias=bias, **own, **ranges, **place)
-    if delay := _delay(model, a):
+    if delay:
         steps = max(int(model.actuator_history[a, 0]), _STEPS)
         place = place | {"delay": delay, "most_steps": steps}
-    simple = not np.any(gain[1:]) and gain[0] >= 0 and bias[0] == 0
+    simple = not (curves or np.any(gain[1:])) and gain[0] >= 0 and bias[0] == 0
     if simple and gain[0] == 1 and not np.any(bias):
         found = [r for r in (commands, forces) if r is not None]
         limits = np.clip(found[0], *found[-1]) if found else None
@@ -269,6 +262,24 @@ def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
         if bias[1] == 0 and bias[2] == -gain[0]:
             return VelocityServo(kd=gain[0], **most, **place)
     return GeneralActuator(gain=gain, bias=bias, **ranges, **place)
+
+
+def _gain_and_bias(model: Any, a: int) -> tuple[NDArray, NDArray, dict[str, MuscleCurves]]:
+    """The affine gain and bias (3,) of an actuator that is read, and what is a muscle's of them."""
+    if (law := _affine(model, a)) is not None:
+        return *law, {}
+    gain, bias, curves = np.zeros(3), np.zeros(3), {}
+    own, passive = model.actuator_gainprm[a], model.actuator_biasprm[a]
+    if model.actuator_gaintype[a] == _MUSCLE:
+        curves["contracts"] = MuscleCurves(**_curves(model, a, own))
+    else:
+        terms = 3 if model.actuator_gaintype[a] == _AFFINE else 1
+        gain[:terms] = own[:terms]
+    if model.actuator_biastype[a] == _MUSCLE:
+        curves["resists"] = MuscleCurves(**_curves(model, a, passive))
+    elif model.actuator_biastype[a] == _AFFINE:
+        bias = passive[:3].copy()
+    return gain, bias, curves
 
 
 def _affine(model: Any, a: int) -> tuple[NDArray, NDArray] | None:
@@ -319,30 +330,30 @@ def _lead(model: Any, a: int) -> float | None:
 
 
 def _muscle(model: Any, a: int, fields: dict[str, Any]) -> Muscle:
-    low, high, force, scale, shortest, longest, fastest, passive, eccentric = (
-        model.actuator_gainprm[a, :9]
-    )
-    if force < 0:
-        force = scale / max(float(model.actuator_acc0[outputs(model)[a]]), _LEAST)
+    curves = _curves(model, a, model.actuator_gainprm[a])
     if model.actuator_biastype[a] == _NO_BIAS:
-        passive = 0.0
+        curves["passive"] = 0.0
     if model.actuator_dyntype[a] == _MUSCLE_DYNAMICS:
         times = _excitation(model, a)
         fields["time_constants"] = times["excitation_times"]
         fields["smoothing"] = times["smoothing"]
     else:
         fields |= {"time_constants": None, "activation_range": None, "lead": None}
-    return Muscle(
-        peak_force=force,
-        length_range=model.actuator_lengthrange[outputs(model)[a]].copy(),
-        operating_range=(low, high),
-        shortest=shortest,
-        longest=longest,
-        fastest=fastest,
-        passive=passive,
-        eccentric=eccentric,
-        **fields,
-    )
+    return Muscle(**curves, **fields)
+
+
+def _curves(model: Any, a: int, parameters: NDArray) -> dict[str, Any]:
+    """The numbers of `MuscleCurves`, of the parameters of a gain or a bias."""
+    low, high, force, scale, *shape = map(float, parameters[:9])
+    if force < 0:
+        force = scale / max(float(model.actuator_acc0[outputs(model)[a]]), _LEAST)
+    names = "shortest", "longest", "fastest", "passive", "eccentric"
+    return {
+        "peak_force": force,
+        "length_range": model.actuator_lengthrange[outputs(model)[a]].copy(),
+        "operating_range": (low, high),
+        **dict(zip(names, shape, strict=True)),
+    }
 
 
 def _excitation(model: Any, a: int) -> dict[str, Any]:

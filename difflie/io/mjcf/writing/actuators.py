@@ -25,6 +25,7 @@ from ....forces import (
     JointTransmission,
     Motor,
     Muscle,
+    MuscleCurves,
     OrientationServo,
     PIDServo,
     PositionServo,
@@ -447,6 +448,8 @@ def _prompt_law(actuator: Any) -> dict[str, Any] | None:
         return _affine(1.0) | {"ctrlrange": np.array([0.0, most])}
     if isinstance(actuator, GeneralActuator) and kind in (GeneralActuator, ActivatedActuator):
         law = _affine(actuator.gain, actuator.bias) | _ranges(actuator)
+        if not _add_curves(law, actuator):
+            return None
         if actuator.period is not None and not _turns(actuator):
             return None
         if not isinstance(actuator, ActivatedActuator):
@@ -482,17 +485,39 @@ def _turns(servo: GeneralActuator) -> bool:
     return bool(turning and alike and plain and gain[0] == -bias[1] and not np.any(gain[1:]))
 
 
+def _add_curves(law: dict[str, Any], actuator: GeneralActuator) -> bool:
+    """Adds those of a muscle to an affine law; whether MuJoCo has both."""
+    contracts, resists = actuator.contracts, actuator.resists
+    ranges = [np.asarray(c.length_range, float) for c in (contracts, resists) if c is not None]
+    if not ranges:
+        return True
+    mixed = contracts is not None and np.any(law["gain"])
+    mixed |= resists is not None and (np.any(law["bias"]) or not float(resists.passive))
+    if mixed or not np.allclose(ranges[0], ranges[-1], rtol=_SAME, atol=0):
+        return False
+    law["lengthrange"] = ranges[0]
+    for name, curves in (("gain", contracts), ("bias", resists)):
+        if curves is not None:
+            law |= {f"{name}type": "muscle", f"{name}prm": _force_curves(curves)}
+    return True
+
+
+def _force_curves(curves: MuscleCurves) -> NDArray:
+    # MuJoCo refuses a passive force of 0.
+    passive = float(curves.passive) or 1.0
+    shape = (curves.shortest, curves.longest, curves.fastest, passive, curves.eccentric)
+    return np.array((*curves.operating_range, curves.peak_force, _MUSCLE_SCALE, *shape), float)
+
+
 def _muscle(muscle: Muscle) -> dict[str, Any]:
-    # MuJoCo refuses a passive force of 0, so that such a muscle has no bias.
-    bears, passive = float(muscle.passive) > 0, float(muscle.passive) or 1.0
-    shape = (muscle.shortest, muscle.longest, muscle.fastest, passive, muscle.eccentric)
-    force = (*muscle.operating_range, muscle.peak_force, _MUSCLE_SCALE, *shape)
+    # Without a passive force it has no bias.
+    bears, force = float(muscle.passive) > 0, _force_curves(muscle)
     times = muscle.time_constants
     return {
         "gaintype": "muscle",
         **({} if times is None else _excitation(times, muscle.smoothing)),
-        "gainprm": np.array(force, float),
-        **({"biastype": "muscle", "biasprm": np.array(force, float)} if bears else {}),
+        "gainprm": force,
+        **({"biastype": "muscle", "biasprm": force} if bears else {}),
         "lengthrange": np.asarray(muscle.length_range, float),
         **_ranges(muscle),
         **_range("actrange", muscle.activation_range),
@@ -537,8 +562,9 @@ def _shifted(law: dict[str, Any], offset: float) -> dict[str, str]:
         gain, bias = law.pop("gain"), law.pop("bias")
         gain[0] += gain[1] * offset
         bias[0] += bias[1] * offset
-        law |= {"gaintype": "affine" if np.any(gain[1:]) else "fixed", "gainprm": gain}
-        law |= {"biastype": "affine", "biasprm": bias} if np.any(bias) else {}
-    elif "lengthrange" in law:
+        own = {"gaintype": "affine" if np.any(gain[1:]) else "fixed", "gainprm": gain}
+        own |= {"biastype": "affine", "biasprm": bias} if np.any(bias) else {}
+        law = own | law
+    if "lengthrange" in law:
         law["lengthrange"] = law["lengthrange"] - offset
     return {key: value if isinstance(value, str) else numbers(value) for key, value in law.items()}
