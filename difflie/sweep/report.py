@@ -339,6 +339,7 @@ def _indices(known: Known) -> Iterator[Section]:
         if found.first is None:
             said.append(f"{found.why}.")
             continue
+        said += [f"{found.remark}."] if found.remark else []
         shares = (*found.first, *(found.total or ()))
         for k, number in enumerate(found.names):
             cells = [f"{x[k]:.3f}" for x in shares]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..system.installation import extra
+from ..system.shown import some
 from ..system.validation import format_value, nearest
 from ..view.columns import subsample
 from .design import Design
@@ -47,7 +48,9 @@ class Sensitivity:
     names (n,): of the numbers. first: the shares of single numbers. total: these with all their
     interactions; None where the design does not tell them. rows: how many were used; left_out: how
     many were computed without a finite value, or belong to such. why: in a sentence, why there are
-    no indices, which are None then; otherwise empty. method: how they were found.
+    no indices, which are None then; otherwise empty. remark: in a sentence or two, on which numbers
+    the output does not depend at all, and whether its indices may be those of rounding; empty where
+    there is nothing to say. method: how they were found.
     """
 
     output: str
@@ -58,6 +61,7 @@ class Sensitivity:
     rows: int = 0
     left_out: int = 0
     why: str = ""
+    remark: str = ""
 
 
 def sensitivity(
@@ -76,6 +80,9 @@ def sensitivity(
     rows of one draw are left out where one of them is missing. Where more than a tenth is missing
     there are no indices, as what is left is no sample of the numbers' distributions; pending rows
     are no such loss.
+
+    An output that varies only as rounding may, by less than eps^(2/3) of its size, has indices of
+    this noise, which a remark says.
 
     Raises ValueError for an output that is not there or has several entries, and for a design of
     other numbers; ImportError without the extra `sweep`. Saltelli et al. 2010; Tarantola, Gatelli,
@@ -103,10 +110,42 @@ def sensitivity(
     eps = np.finfo(dtype if dtype.kind == "f" else float).eps
     if fault := _unsuited(design, output, y[good], float(eps)):
         return dataclasses.replace(nothing, why=fault)
+    waits, noise = status == "pending", eps ** (2 / 3) * np.abs(y[good]).max()
     if isinstance(design, Saltelli):
-        return _of_saltelli(nothing, y, good, status == "pending", seed)
-    x = np.stack([np.asarray(table[name].values) for name in names], axis=1)
-    return _of_random(nothing, x, y, good, status == "pending", isinstance(design, Sobol), seed)
+        found = _of_saltelli(nothing, y, good, waits, seed)
+        idle = _idle(names, y.reshape(-1, len(names) + 2), noise)
+    else:
+        x = np.stack([np.asarray(table[name].values) for name in names], axis=1)
+        found = _of_random(nothing, x, y, good, waits, isinstance(design, Sobol), seed)
+        idle = []
+    return dataclasses.replace(found, remark=_remark(found, idle, y[good], float(noise)))
+
+
+def _idle(names: tuple[str, ...], draws: NDArray, noise: float) -> list[str]:
+    """The numbers which, changed alone, leave an output as it is in all draws (m, n + 2)."""
+    draws = np.where(np.isfinite(draws), draws, np.nan)
+    changes = np.abs(draws[:, 1:-1] - draws[:, :1])
+    known = np.isfinite(changes)
+    still = np.all((changes <= noise) | ~known, axis=0) & known.any(axis=0)
+    return [name for name, idle in zip(names, still, strict=True) if idle]
+
+
+def _remark(found: Sensitivity, idle: list[str], y: NDArray, noise: float) -> str:
+    """What one should know of the indices of an output with these finite values."""
+    if found.first is None:
+        return ""
+    spread, said = float(np.ptp(y)), []
+    if spread <= noise:
+        said.append(
+            f"{found.output} varies by {spread / np.abs(y).max():.1g} of its size only, as "
+            "rounding may: these are then indices of noise, and it depends on none of the numbers"
+        )
+    elif idle:
+        said.append(f"{found.output} does not depend on {some(idle, 6)} at all")
+    known = found.total or found.first
+    if not said and np.all(known.values <= np.maximum(known.intervals, 0.01)):
+        said.append(f"no index of {found.output} stands out of the noise")
+    return "; ".join(said)
 
 
 def number_names(table: xarray.Dataset) -> tuple[str, ...]:

@@ -169,11 +169,15 @@ def influence_sentence(found: Sensitivity, correlations: NDArray) -> str:
         if found.total is not None:
             share += f", {_percent(found.total, k)} with interactions"
         said.append(f"{found.names[k]} ({share}{_direction(float(correlations[k]))})")
+    more = f" {found.remark}." if found.remark else ""
     if not said:
-        return f"{output} depends on no number so clearly that it stands out of the noise."
+        return (
+            more.strip()
+            or f"{output} depends on no number so clearly that it stands out of the noise."
+        )
     rest = len(order) - len(said)
     others = f"; on the other {rest} less" if rest > 1 else f"; on {found.names[order[-1]]} less"
-    return f"{output} depends most on {', then on '.join(said)}{others * (rest > 0)}."
+    return f"{output} depends most on {', then on '.join(said)}{others * (rest > 0)}.{more}"
 
 
 def _percent(indices: Indices, k: int) -> str:

@@ -32,6 +32,8 @@ def ishigami(numbers):
         "few": jnp.where(x > 0, value, jnp.inf),
         "most": jnp.where(x > 3.0, jnp.inf, value),
         "constant": 0.0 * x + 3.0,
+        "rounded": jnp.cos(x) ** 2 + jnp.sin(x) ** 2 + 1e-13 * jnp.sin(1e9 * y),
+        "of two": x + 2.0 * y,
     }
 
 
@@ -67,6 +69,17 @@ def test_indices_of_sobol_sequences_do_not_resonate():
     table = dl.sweep(lambda x: {"y": 9.0 * x["0"] + 4.0 * x["2"]}, design, chunk=4096)
     found = sensitivity(table, "y")
     np.testing.assert_allclose(found.first.values, weights**2 / (weights**2).sum(), atol=0.04)
+
+
+@pytest.mark.parametrize(("kind", "count"), [(dl.Saltelli, 1024), (dl.Random, 2048)])
+def test_what_does_not_depend_says_so(kind, count):
+    """Guards that indices of rounding, and numbers without any influence, are told."""
+    table = table_of(kind, count)
+    said = sensitivity(table, "rounded").remark
+    assert "rounded varies by" in said and "indices of noise, and it depends on none" in said
+    two = sensitivity(table, "of two")
+    assert two.remark == ("of two does not depend on z at all" if kind is dl.Saltelli else "")
+    assert sensitivity(table, "value").remark == sensitivity(table, "constant").remark == ""
 
 
 @pytest.mark.parametrize(("kind", "count"), [(dl.Saltelli, 1024), (dl.Random, 2048)])
