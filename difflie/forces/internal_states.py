@@ -250,6 +250,20 @@ def implicit_states(
     return root(residual, base, Corrections(correction, exact=True))
 
 
+def linearly_implicit_change(
+    system: System, rates: Rates, z: Float[Array, " nz"], h: Float[Array, ""]
+) -> Float[Array, " nz"]:
+    """What one step of Newton's method from z (nz,) for `implicit_states` from there adds to z.
+
+    Twice this is the step 2 h of a method of Rosenbrock's of order 2: A-stable, and the midpoint
+    rule where the rates are linear in z. Hairer and Wanner 1996, section IV.7.
+    """
+    if all(_maps(owner) for owner in owners(system)):
+        return jnp.zeros_like(z)
+    now, change = _linearized(system, rates, z, h)
+    return change(h * now)
+
+
 def implicit_change(
     system: System,
     rates: Rates,
@@ -268,6 +282,9 @@ def _linearized(
     system: System, rates: Rates, z: Float[Array, " nz"], h: Float[Array, ""]
 ) -> tuple[Float[Array, " nz"], Rates]:
     """The rates (nz,) at z (nz,), and the change dz (nz,) of `implicit_change` for b (nz,)."""
+    if all(len(owner.element.states) == 1 for owner in owners(system)):
+        now, slopes = jax.jvp(rates, (z,), (jnp.ones_like(z),))
+        return now, lambda b: b / (1 - h * slopes)
     index, real = _blocks(system)
     along = [jnp.asarray(d, z.dtype) for d in _directions(index, real)]
     pairs = [jax.jvp(rates, (z,), (direction,)) for direction in along]
@@ -275,8 +292,11 @@ def _linearized(
     kept = real[:, :, None] & real[:, None, :]
     matrices = jnp.eye(index.shape[1], dtype=z.dtype) - h * jnp.where(kept, blocks, 0)
 
+    def solve(matrix: jax.Array, b: jax.Array) -> jax.Array:
+        return plain_product(inverse(matrix, len(b)), b)
+
     def change(b: jax.Array) -> jax.Array:
-        solved = jax.vmap(_solve)(matrices, jnp.where(real, b[index], 0))
+        solved = jax.vmap(solve)(matrices, jnp.where(real, b[index], 0))
         return jnp.zeros_like(z).at[index[real]].set(solved[real])
 
     return pairs[0][0], change
@@ -298,12 +318,6 @@ def _directions(index: np.ndarray, real: np.ndarray) -> list[np.ndarray]:
         np.isin(np.arange(n), column[exists])
         for column, exists in zip(index.T, real.T, strict=True)
     ]
-
-
-def _solve(matrix: Float[Array, "k k"], b: Float[Array, " k"]) -> Float[Array, " k"]:
-    if len(b) == 1:
-        return b / matrix[0]
-    return plain_product(inverse(matrix, len(b)), b)
 
 
 def rates_at(

@@ -9,9 +9,10 @@ follow the motion are solved with it:
     at the end, (q', v'):        z'  = z + h/2 (f(z, q, v) + f(z', q', v'))
 
 the implicit midpoint and the trapezoidal rule. For other methods the step is split (Strang 1968):
-half a step of z at the motion (q, v), by the midpoint rule, a step of the motion at these states,
-and half a step of z at (q', v'). States with a return map stay at z in all this, where f is zero
-for them, and a step ends with z' = return_map(q', z).
+half a step of z at the motion (q, v), by the midpoint rule with linearised rates, so that nothing
+is searched for, a step of the motion at these states, and half a step of z at (q', v'). States with
+a return map stay at z in all this, where f is zero for them, and a step ends with z' =
+return_map(q', z).
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
-from ..forces.internal_states import implicit_states, rates_at, returned_states
+from ..forces.internal_states import linearly_implicit_change, rates_at, returned_states
 from ..integrators.method import Scalar, chosen
 from ..system.internal_states import states_of, tree_with_states
 from ..system.kinematic_tree import Tree
@@ -80,24 +81,22 @@ class BesideTheMotion(Formulation):
         made = self._split if self.motion.forces_at is None else self._coupled
         (inner, z), solved = made(t, state, h, inputs)
         z = returned_states(self.tree, self.motion.read(inner)[0], z)
-        return WithStates(inner, chosen(solved, z, state.z)), solved
+        # Whether there was nothing to solve is known before.
+        return WithStates(inner, z if solved is True else chosen(solved, z, state.z)), solved
 
     def _split(self, t: jax.Array, state: WithStates, h: jax.Array, inputs: Inputs) -> Any:
-        z, first = self._half(t, state.inner, state.z, h, inputs)
+        z = self._half(t, state.inner, state.z, h, inputs)
         motion = replace(self.motion, tree=tree_with_states(self.tree, z))
         inner, moved = motion.step(t, state.inner, h, inputs)
-        z, second = self._half(t + h, inner, z, h, inputs)
-        return (inner, z), first & moved & second
+        return (inner, self._half(t + h, inner, z, h, inputs)), moved
 
     def _half(
         self, t: jax.Array, inner: Any, z: jax.Array, h: jax.Array, inputs: Inputs
-    ) -> tuple[jax.Array, jax.Array]:
-        """The states after half a step at a motion that stays, and whether they were found ()."""
+    ) -> jax.Array:
+        """The states after half a step at a motion that stays."""
         q, v = self.motion.read(inner)
-        middle, found = _midway(
-            self.tree, inputs.command(self.tree.system, t, q, v), q, v, z, h / 4
-        )
-        return 2 * middle - z, found
+        command = inputs.command(self.tree.system, t, q, v)
+        return z + 2 * _to_middle(self.tree, command, q, v, z, h / 4)
 
     def _coupled(self, t: jax.Array, state: WithStates, h: jax.Array, inputs: Inputs) -> Any:
         before, z = state
@@ -126,13 +125,13 @@ class BesideTheMotion(Formulation):
 
 
 @jax.jit  # traced once for both halves of a step
-def _midway(
+def _to_middle(
     tree: Tree,
     command: Float[Array, " nu"],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     z: Float[Array, " nz"],
     h: Float[Array, ""],
-) -> tuple[Float[Array, " nz"], Bool[Array, ""]]:
-    """The states with which their rates take z (nz,) there in a time h () s; and whether found."""
-    return implicit_states(tree.system, rates_at(tree, command, q, v), z, h)
+) -> Float[Array, " nz"]:
+    """What z (nz,) changes in a time h () s by its linearised rates there."""
+    return linearly_implicit_change(tree.system, rates_at(tree, command, q, v), z, h)
