@@ -113,3 +113,60 @@ def test_books_of_energy():
     assert energy[0] - energy[-1] == pytest.approx(lost, rel=1e-5)
     power = np.asarray(dq.along(dq.Dissipation(), system, run))
     assert float(np.trapezoid(power, run.t)) == pytest.approx(lost, rel=1e-3)
+
+
+class Clutch(dl.Stateful, dl.Actuator):
+    """A clutch that holds its joint against the command, and slips at some torque."""
+
+    stiffness: jax.Array = eqx.field(converter=dl.number(unit="N m/rad", positive=True))
+    most: jax.Array = eqx.field(converter=dl.number(unit="N m", positive=True))
+    states = (("plate", "rad"),)
+
+    def torque(self, command, q, v, z):
+        return command - self.stiffness * (q - z[0]), jnp.zeros(1)
+
+    def return_map(self, q, z):
+        reach = self.most / self.stiffness
+        return jnp.clip(z, q - reach, q + reach)
+
+
+@pytest.mark.parametrize("method", ["RKMK4", "SemiImplicitEuler"])
+def test_an_actuator_with_a_return_map(method):
+    """A clutch under a steady torque slips with the rest of it, and holds a smaller one."""
+    bodies = [dl.Body(name="b", joint=dl.Revolute(axis=(0, 0, 1)), mass=1.0, inertia=np.eye(3))]
+    system = dl.attach(dl.chain(bodies), Clutch(400.0, 2.0, joint="b", name="clutch"))
+    run = dl.simulate(system, [0.0], [0.0], control=[3.0], dt=1e-3, steps=1000, method=method)
+    slips = np.arccos(1 - 2 / 3) / 20  # its angle is 3 / 400 (1 - cos 20 t) until it slips
+    speed = 3 / 20 * np.sin(20 * slips) + (3 - 2) * (1 - slips)
+    assert float(run.v[-1, 0]) == pytest.approx(speed, rel=2e-3)
+    assert float(run.q[-1, 0] - run.z[-1, 0]) == pytest.approx(2 / 400, rel=1e-9)
+    held = dl.simulate(system, [0.0], [0.0], control=[0.9], dt=1e-3, steps=1000, method=method)
+    assert np.abs(held.z).max() == 0 and np.abs(held.q).max() < 2 * 0.9 / 400 + 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["SemiImplicitEuler", "GeneralizedAlpha", "RKMK4"])
+def test_rotations_and_tendons_that_yield(method):
+    """Guards return maps between bodies and along tendons: methods of all kinds agree."""
+    box = {"mass": 1.0, "inertia": 0.1 * np.eye(3), "com": (0.1, 0.2, 0.0)}
+    bodies = [
+        dl.Body(name="c", joint=dl.Spherical(name="ball"), **box),
+        dl.Body(name="s", joint=dl.Prismatic(axis=(0, 1, 1)), position=(0, 1, 0), **box),
+    ]
+    along = dl.SpatialTendon([(None, (0.0, 0.5, 0.2)), ("c", (0.3, 0, 0.1))])
+    system = dl.attach(
+        dl.chain(bodies),
+        dl.YieldingRotation([(None, (0, 0, 0)), ("c", (0, 0, 0))], (9.0, 4.0, 2.0), 0.4),
+        dl.YieldingTendon(
+            transmission=along, stiffness=(60.0, 9.0, 0.0), elastic_stretch=0.03, z0=(0.0, 0.58)
+        ),
+        dl.YieldingJointTendon(
+            dl.FixedTendon("s", (2.0,)), stiffness=(40.0, 9.0, 3.0), elastic_stretch=0.1, z0=(0, 0)
+        ),
+    )
+    start = system.neutral(), jnp.array([3.0, -4.0, -5.0, 2.0])
+    fine = dl.simulate(system, *start, dt=1e-4, steps=2000, save_every=2000)
+    run = dl.simulate(system, *start, dt=1e-3, steps=200, save_every=200, method=by_name(method))
+    assert bool(run.result.ok) and np.abs(fine.z[-1] - fine.z[0])[[1, 5, 6]].min() > 0.01
+    for one, other in ((run.q, fine.q), (run.z, fine.z)):
+        np.testing.assert_allclose(one[-1], other[-1], atol=3e-2 if "Euler" in method else 1e-3)
