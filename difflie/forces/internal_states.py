@@ -284,7 +284,9 @@ def _linearized(
     """The rates (nz,) at z (nz,), and the change dz (nz,) of `implicit_change` for b (nz,)."""
     if all(len(owner.element.states) == 1 for owner in owners(system)):
         now, slopes = jax.jvp(rates, (z,), (jnp.ones_like(z),))
-        return now, lambda b: b / (1 - h * slopes)
+        # A reciprocal is the same for all b, and has a derivative without another division.
+        share = 1 / (1 - h * slopes)
+        return now, lambda b: b * share
     index, real = _blocks(system)
     along = [jnp.asarray(d, z.dtype) for d in _directions(index, real)]
     pairs = [jax.jvp(rates, (z,), (direction,)) for direction in along]

@@ -133,7 +133,7 @@ class ActivatedActuator(Stateful, GeneralActuator):
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         u, z = inside(command, self.command_range), memory[0]
-        rate = u if self.time_constant is None else (u - z) / self.time_constant
+        rate = u if self.time_constant is None else (u - z) * (1 / self.time_constant)
         if self.excitation_times is not None:
             rate = excited(u, z, self.excitation_times, self.smoothing)
         force = self.force(inside(ahead(z, rate, self.lead), self.activation_range), q, v)
