@@ -1,5 +1,6 @@
 import contextlib
 import ctypes
+import fnmatch
 import gc
 import hashlib
 import importlib.metadata
@@ -89,22 +90,29 @@ _MAPS = Path("/proc/self/maps")
 
 # The files that take longest come first, so that no worker is left with one of them at the end.
 _LONGEST = (
-    "test_book test_frozen_identification test_second_derivatives test_internal_states "
-    "test_error_estimate test_every_robot test_adjoint test_singular_points test_mechanisms "
-    "test_documents test_fit test_contacts test_joint_protocol test_couplings test_identify "
-    "test_commands test_pinocchio test_distances_curved test_mjcf_actuators test_distances_boxes "
-    "test_free_flight test_contacts_of_files test_mjcf_controllers test_identify_arm "
-    "test_distances_hulls"
+    "test_book test_singular_points test_frozen_identification test_second_derivatives "
+    "test_every_robot test_distances_curved test_identify test_every_method test_internal_states "
+    "test_distances_boxes test_distances_hulls test_smooth_distances test_joint_protocol "
+    "test_absolute test_couplings test_frozen test_commands"
 ).split()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        item.own_markers = [m for m in item.own_markers if _is_meant(m, item)]
         if item.get_closest_marker("thorough"):  # as some cases of slow tests
             item.own_markers = [m for m in item.own_markers if m.name != "slow"]
     places = {f"{name}.py": i for i, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def _is_meant(mark: pytest.Mark, item: pytest.Item) -> bool:
+    """Whether a mark counts for this case: `slow("a*", "b")` does for some, `slow` for all."""
+    if mark.name not in ("slow", "thorough") or not mark.args:
+        return True
+    case = item.name.partition("[")[2].removesuffix("]")
+    return any(fnmatch.fnmatchcase(case, pattern) for pattern in mark.args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
