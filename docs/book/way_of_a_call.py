@@ -37,14 +37,16 @@ def entered(call: Callable[[], Any]) -> Iterator[tuple[int, str, str]]:
     seen: dict[str, tuple[int, str, str]] = {}
 
     def enter(frame: FrameType, event: str, _: Any) -> None:
-        file = _file(frame)
-        if event == "call" and file and file not in seen:
+        if event != "call":
+            return
+        file = _file(frame.f_code.co_filename)
+        if file and file not in seen:
             name = frame.f_code.co_name
             if name.startswith("<"):
                 return
             around, outer = set(), frame.f_back
             while outer is not None:
-                around.add(_file(outer))
+                around.add(_file(outer.f_code.co_filename))
                 outer = outer.f_back
             seen[file] = len(around - {None, file}), file, name
 
@@ -56,9 +58,10 @@ def entered(call: Callable[[], Any]) -> Iterator[tuple[int, str, str]]:
     yield from seen.values()
 
 
-def _file(frame: FrameType) -> str | None:
-    """The file of the package that a frame is in, if it is one of those that are shown."""
-    path = Path(frame.f_code.co_filename)
+@functools.cache
+def _file(source: str) -> str | None:
+    """A file of the package by its path in there, if it is one of those that are shown."""
+    path = Path(source)
     if not path.is_relative_to(PACKAGE):
         return None
     inside = path.relative_to(PACKAGE)
