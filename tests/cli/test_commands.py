@@ -80,6 +80,7 @@ FALL = """<robot name="fall"><link name="base"/><link name="stone"><inertial><ma
 </robot>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damping", "ends"), [("0", 0), ("1e30", 1)])
 def test_the_steps_that_were_made_are_counted(tmp_path, capsys, damping, ends):
     """Guards the count of a run that ends with its last saved state, and of one that fails."""
@@ -110,6 +111,7 @@ LEGS = """<robot name="legs"><link name="base"/>
 </robot>"""
 
 
+@pytest.mark.slow
 def test_contacts_and_stops(tmp_path):
     """Two masses fall, one upon a plane, the other to the end of its slide, and come to rest."""
     (tmp_path / "legs.urdf").write_text(LEGS)
@@ -194,6 +196,7 @@ def test_what_a_method_moves_beyond_q_and_v_is_written():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("stewart")
 @pytest.mark.parametrize("name", ["fourbar_leg", "stewart"])
 def test_the_machines_with_loops_run_as_shipped(tmp_path, name):
     figures = tmp_path / "figures.json"
@@ -362,6 +365,7 @@ assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, capsys):
     """Its numbers, shown as they come, and that few programs are compiled for them."""
     figures, compiled = tmp_path / "figures.json", []

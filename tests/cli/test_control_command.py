@@ -54,6 +54,7 @@ def written(folder: Path, text: str) -> Path:
     return folder / "push.toml"
 
 
+@pytest.mark.slow
 def test_a_block_is_pushed(tmp_path, capsys):
     """Guards the whole way: file, problem, plan, tables, report; u = 6 - 12 t costs 6 m^2/s^3."""
     file, out, figures = written(tmp_path, PROBLEM), tmp_path / "out", tmp_path / "a.json"
@@ -98,6 +99,7 @@ def test_a_search_that_fails_ends_with_its_reason_and_status_1(tmp_path, capsys)
     assert "FDDP: out of iterations after 1: the derivative by the controls is" in printed
 
 
+@pytest.mark.slow
 def test_a_guess_and_bounds_of_a_file(tmp_path):
     """A line to a state, a point to reach, spheres, a function beside the file."""
     (tmp_path / "walls.py").write_text("def speed(system, q, v, u, t):\n    return v\n")

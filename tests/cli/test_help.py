@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
+@pytest.mark.slow
 def test_help_leads_to_documentation_that_can_be_shown():
     """Each command in backquotes in the help of a command, with Python's own pager switched off."""
     text = "".join(

@@ -72,6 +72,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_from_the_command_line(folder, tmp_path, capsys):
     out, figures = tmp_path / "out", tmp_path / "figures.json"
     given = ("--validate", folder / "other.csv", "--out", out, "--json", figures)
@@ -95,6 +96,7 @@ def test_from_the_command_line(folder, tmp_path, capsys):
     assert "converged after" in printed and "hinge/damping" in printed
 
 
+@pytest.mark.slow
 def test_the_shapes_of_an_original_are_kept(folder, tmp_path, capsys):
     """And one that is of another machine is refused before anything is fitted."""
     robot, out = tmp_path / "robot.urdf", tmp_path / "out"
@@ -114,6 +116,7 @@ def test_the_shapes_of_an_original_are_kept(folder, tmp_path, capsys):
     assert "--original is for the machine in the folder --out" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_shapes_of_the_robot_are_kept_without_an_original(folder, tmp_path, recwarn):
     """Guards the saved machine's shapes, which its own URDF file has."""
     robot, study, out = tmp_path / "robot.urdf", tmp_path / "study.toml", tmp_path / "out"
@@ -125,6 +128,7 @@ def test_the_shapes_of_the_robot_are_kept_without_an_original(folder, tmp_path, 
     assert not any("no part of a system" in str(w.message) for w in recwarn)
 
 
+@pytest.mark.slow
 def test_what_the_measurements_do_not_determine_is_null_and_named(folder, tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(TEXT + '[[parameter]]\npath = "arm/com_y"\n')
@@ -158,6 +162,7 @@ def test_the_robot_may_lie_with_the_runs(folder, tmp_path, capsys):
         system_of(read_study(path, data))
 
 
+@pytest.mark.slow
 def test_robots_are_identified_as_their_files_are(folder, tmp_path):
     """A frame of a tool without mass, and an inertia that no body has: one note, and a fit."""
     tool = '<link name="tool0"/><joint name="flange" type="fixed"><parent link="arm"/>'
@@ -177,6 +182,7 @@ def test_robots_are_identified_as_their_files_are(folder, tmp_path):
     assert found.training[0].torque_rmse < 1e-6
 
 
+@pytest.mark.slow
 def test_locked_joints_have_no_columns(folder, tmp_path):
     """A finger that was not moved; a name that is unknown is reported with the nearest one."""
     finger = dl.Body(name="tip", parent="arm", joint=dl.Prismatic(name="finger"), mass=0.1)
@@ -275,6 +281,7 @@ def test_given_parameters_are_judged_only(folder, tmp_path):
     assert 1e-3 < found["validation"][0]["torque_rmse"] < 1
 
 
+@pytest.mark.slow
 def test_an_identification_goes_on_where_it_was_stopped(folder, tmp_path):
     short, first, rest = (tmp_path / name for name in ("short.toml", "first.json", "rest.json"))
     short.write_text(TEXT + "[fit]\nsteps = 2\n")
@@ -290,6 +297,7 @@ def test_an_identification_goes_on_where_it_was_stopped(folder, tmp_path):
     assert call("identify", folder / "study.toml", "--resume", first) == 2
 
 
+@pytest.mark.slow
 def test_a_function_of_the_user_writes_a_number(folder, tmp_path, capsys):
     """From a module beside the file; a run goes on, though no machine tells the number."""
     path, first, rest = (tmp_path / name for name in ("study.toml", "first.json", "rest.json"))
@@ -385,6 +393,7 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
         run_study(config, resume=kept)
 
 
+@pytest.mark.slow
 def test_columns_by_their_names_in_degrees(folder, tmp_path, capsys):
     """No columns are given, the header has units, and smoothing gives what was not logged."""
     columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
@@ -619,6 +628,7 @@ def write_falls(folder):
     (folder / "study.toml").write_text(FALLS)
 
 
+@pytest.mark.slow
 def test_falls_without_header_times_or_torques(tmp_path):
     """A ball at 9.81 m/s^2 with a bounce: only the prior tells of gravity across its path."""
     write_falls(tmp_path)
@@ -634,7 +644,7 @@ def test_falls_without_header_times_or_torques(tmp_path):
     assert (out / "run_1.png").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_flights_without_header_times_or_torques(flights, tmp_path):
     figures, out = tmp_path / "figures.json", tmp_path / "out"
     assert call("identify", flights / "study.toml", "--out", out, "--json", figures) == 0
@@ -717,6 +727,7 @@ def test_all_faults_of_a_study_are_told_at_once(tmp_path):
     assert set(str(caught.value).split("\n")) == {f"{path}: {fault}" for fault in expected}
 
 
+@pytest.mark.slow
 @needs_measurements
 def test_the_measured_pendulum(tmp_path):
     """The published mass, 0.6755 kg at 0.5 m, is in the interval; their friction is not."""
@@ -757,6 +768,7 @@ def test_the_measured_flights():
     assert -np.mean(fall) * 0.0524 == pytest.approx(9.81, rel=0.03)
 
 
+@pytest.mark.slow
 def test_both_errors_and_the_weight_of_a_run(folder, tmp_path):
     """Perfect measurements suit the torques and the motions alike, whatever counts most."""
     text = TEXT.replace("to = 1.5", "to = 1.5\nweight = 3.0")
@@ -766,6 +778,7 @@ def test_both_errors_and_the_weight_of_a_run(folder, tmp_path):
     assert found["parameters"]["arm/mass"]["value"] == pytest.approx(0.8, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_weight_counts_as_so_many_runs():
     system = dl.load(URDF)
     t = 0.01 * np.arange(21)
@@ -781,6 +794,7 @@ def test_a_weight_counts_as_so_many_runs():
         Recording("none", t, weight=0.0)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_judged_is_said_before_the_fit(folder, tmp_path, capsys):
     """A gap in the torques spoils no fit of torques; a file without torques is judged by motion."""
     rows = (folder / "swing.csv").read_text().splitlines()

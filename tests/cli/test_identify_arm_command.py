@@ -48,6 +48,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_robot_and_a_log_are_all_that_is_needed(folder, tmp_path, capsys):
     """The verdict, the joints' friction, the report, and a machine that can be loaded."""
     out, results = tmp_path / "out", tmp_path / "results.json"

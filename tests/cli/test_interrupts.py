@@ -54,6 +54,7 @@ def test_a_long_call_is_not_waited_for(tmp_path):
     assert status == 130 and said.splitlines() == ["stopping", "stopped"]
 
 
+@pytest.mark.slow
 def test_files_are_finished(tmp_path):
     """Of a thread that writes as Ctrl-C comes."""
     (tmp_path / "write").touch()

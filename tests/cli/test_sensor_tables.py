@@ -124,7 +124,9 @@ path = ["imu/bias", "tip/frame/position", "arm/mass", "hinge/damping"]
 """
 
 
-@pytest.mark.parametrize("error", ["torque", pytest.param("motion", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.thorough("motion")
+@pytest.mark.parametrize("error", ["torque", "motion"])
 def test_readings_find_biases_places_and_masses(error, folder):
     """Along the measured and the simulated motion; errors of each sensor are in its unit."""
     more = f'[fit]\nerror = "{error}"\nvelocity = 0.1\nwindow = 0.5\n{FREE}'
