@@ -111,7 +111,7 @@ def test_reactions_are_the_wrenches_of_the_joints(tree):
         assert np.max(np.abs(on_child - wrench[b])) < 1e-10 * scale
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_pendulum_of_two_free_bodies_keeps_what_its_tree_keeps():
     """Its constraints and the energy, along the same motion."""
     system = double_pendulum()
@@ -128,6 +128,7 @@ def test_a_pendulum_of_two_free_bodies_keeps_what_its_tree_keeps():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("SE3")
 @pytest.mark.parametrize("group", ["SE3", "SO3xR3"])
 def test_a_double_pendulum_moves_alike(group):
     system = double_pendulum()
@@ -175,6 +176,7 @@ def test_derivatives_go_through_to_the_leaves():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("follower1*", "follower2*")
 @pytest.mark.parametrize(
     ("follower", "multiplier", "kind"),
     [
@@ -249,6 +251,7 @@ def test_what_cannot_be_carried_over_is_named():
     assert np.all(np.isfinite(mass(double_pendulum())))
 
 
+@pytest.mark.slow
 def test_bodies_without_inertia_stay_fixed():
     rng = np.random.default_rng(3)
     system = dl.tree(

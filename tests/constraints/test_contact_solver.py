@@ -28,6 +28,7 @@ SHAPES = {"cube": (0.05, 0.05, 0.05), "rod": (0.2, 0.01, 0.01), "plate": (0.1, 0
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("cube-float64")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_step_of_tossed_boxes_is_solved(shape, dtype):
@@ -51,6 +52,7 @@ def test_every_step_of_tossed_boxes_is_solved(shape, dtype):
     assert gains.max() < 0.4 * (9.81 * dt) ** 2 / 8 + (1e-8 if dtype == "float64" else 2e-3)
 
 
+@pytest.mark.slow
 def test_restitution_gains_no_energy():
     """Guards against Newton's law with friction, by which some of these rods would gain energy."""
     system = box([(-0.5, 0.0, 0.0)], 0.8, 0.9, size=(0.5, 0.01, 0.01)).replace(gravity=jnp.zeros(3))
@@ -107,6 +109,7 @@ def test_derivatives_with_open_closed_and_mixed_contacts():
     np.testing.assert_allclose(back, jnp.swapaxes(slopes[:, :6], 1, 2), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_an_open_contact_has_derivatives():
     """By the speed upwards, sideways and along nothing."""
     system = box([(0.0, 0.0, 0.0)])

@@ -46,6 +46,7 @@ def machine():
 SYSTEM = machine()
 
 
+@pytest.mark.slow
 def test_the_other_joints_move_as_before():
     """Against the whole machine, at the coordinates of the lock and at rest there."""
     locked = dl.lock(SYSTEM, HELD)

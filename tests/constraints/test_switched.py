@@ -36,6 +36,7 @@ def on_slope(angle, friction=0.4):
     return dl.constrain(BALL, PointOnPlane(dl.Frame("ball"), ground, friction=friction))
 
 
+@pytest.mark.slow("0.1-0.7142857142857143-7.142857142857143")
 @pytest.mark.parametrize(("friction", "speed", "spin"), [(0.1, 5 / 7, 50 / 7), (0.05, 0.84, 4.0)])
 def test_a_ball_that_hits_the_ground_sticks_or_slides(friction, speed, spin):
     system = rolling(friction).replace(gravity=jnp.zeros(3))
@@ -136,6 +137,7 @@ def test_derivatives_are_those_of_the_motion():
     assert_allclose(forward, found[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single():
     run = moved(on_slope(25).astype("float32"), (0, 0, 0), (0, 0, 0), dt=1e-3, steps=100)
     assert run.q.dtype == "float32"

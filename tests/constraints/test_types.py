@@ -196,6 +196,7 @@ def everywhere(function, c, *arrays):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("point on cubic")
 @pytest.mark.parametrize("name", TYPES)
 def test_derivatives_are_those_of_differences(name):
     """Also where the constraint is broken, but near: far from a curve are several nearest points"""
@@ -255,6 +256,7 @@ def test_misassembled_ways_are_told():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("point on spline")
 @pytest.mark.parametrize("name", TYPES)
 def test_single_precision(name):
     c, _ = TYPES[name]
@@ -270,6 +272,7 @@ def test_single_precision(name):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("point on cubic")
 @pytest.mark.parametrize("name", [n for n, (c, _) in TYPES.items() if jax.tree.leaves(c)[4:]])
 def test_derivatives_with_respect_to_lengths_and_curves(name):
     """Forward and reverse mode, all leaves in one direction at once, against differences."""
