@@ -36,6 +36,7 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("ball_on_a_rod-how0-0.03")
 @pytest.mark.parametrize(
     ("machine", "how", "off"),
     [

@@ -85,6 +85,7 @@ def test_a_slew_about_one_axis():
     np.testing.assert_allclose(np.delete(plan.u, 2, axis=1), 0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_choice_of_the_world_frame_changes_nothing():
     """Start and goal turned together, and the other sign of the quaternion: the same iterates."""
     turn = [0.9, -1.2, 0.5]
@@ -99,6 +100,7 @@ def test_the_choice_of_the_world_frame_changes_nothing():
         np.testing.assert_allclose(plan.result.costs, plans[0].result.costs, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_starts_with_and_without_gaps_meet():
     """A motion as the guess and a line through the air end in the same optimum."""
     problem = swing(limits=dc.Limits(u_lower=-12.0, u_upper=12.0))
@@ -137,6 +139,7 @@ def test_plain_compiled_and_batched_searches_have_the_same_iterates():
         np.testing.assert_allclose(batched.result.costs[i], plan.result.costs, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single():
     plan, exact = dc.solve(swing(pendulum().astype("float32"))), dc.solve(swing())
     assert plan.u.dtype == plan.cost.dtype == plan.gains.dtype == "float32"
@@ -144,7 +147,7 @@ def test_single_precision_stays_single():
     np.testing.assert_allclose(plan.cost, exact.cost, rtol=1e-4)
 
 
-@SLOW
+@pytest.mark.thorough
 def test_a_variational_method():
     """The optimum of other steps is their own, and near."""
     plan = dc.solve(swing(method="VariationalMidpoint"))

@@ -94,6 +94,7 @@ def test_a_batch_is_a_loop():
         assert batch.result.iterations[i] == alone.result.iterations
 
 
+@pytest.mark.slow
 def test_a_guess_that_is_a_plan_shortens_the_search():
     """Multipliers are used again, those of the controls too."""
     cold = dc.solve(pendulum(), POINT)
@@ -122,6 +123,7 @@ def test_points_stay_on_motions_where_steps_are_strongly_curved():
     assert np.max(np.abs(plan.gaps)) < 1e-8
 
 
+@pytest.mark.slow
 def test_in_single_precision():
     """Distances of active bounds are below the rounding of what is bounded."""
     limits = dc.Limits(u_lower=-4.5, u_upper=4.5)

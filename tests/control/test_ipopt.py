@@ -21,6 +21,7 @@ pytest.importorskip("ipyopt")
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("HermiteSimpson()")
 @pytest.mark.parametrize("transcription", [dc.Shooting(), dc.HermiteSimpson()], ids=str)
 def test_sparse_derivatives_are_those_of_the_functions(transcription):
     """On a manifold, with linear controls and a free duration, away from the given motion."""
@@ -64,12 +65,9 @@ PROBLEMS = {
 }
 
 
-SLOW = ("pillar", "slew")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in PROBLEMS]
-)
+@pytest.mark.slow
+@pytest.mark.thorough("slew")
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_its_optima_are_those_of_the_interior_point_method(name):
     """Costs, controls, costates and multipliers."""
     made, guess = PROBLEMS[name]
@@ -89,6 +87,7 @@ def test_its_optima_are_those_of_the_interior_point_method(name):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("Trapezoidal()-2")
 @pytest.mark.parametrize(
     ("transcription", "order"), [(dc.Trapezoidal(), 2), (dc.HermiteSimpson(), 4)], ids=str
 )
@@ -110,7 +109,7 @@ def test_collocation_converges_at_its_order(transcription, order):
     assert errors[1] < {2: 1e-2, 4: 1e-4}[order]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_collocation_on_a_manifold_is_the_same_problem():
     """A slew by Hermite and Simpson costs what it does with many steps of a method of order 4."""
     fine = dc.solve(slew(60, method="RKMK4"), dc.InteriorPoint())
@@ -169,6 +168,7 @@ def test_collocation_knows_no_closed_loops():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("1000.0*")
 @pytest.mark.parametrize(("share", "cost"), [(1e3, 0.8030435133), (0.35, 0.8142511294)])
 def test_the_arm(share, cost):
     """The optima of Crocoddyl 3.2.1, free and boxed."""
@@ -178,6 +178,7 @@ def test_the_arm(share, cost):
     np.testing.assert_allclose(plan.cost, cost, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_bound_of_ones_own_on_a_machine_with_a_quaternion():
     """What users bound may check its configuration: none of zeros is ever asked for."""
     place = dc.Bounded(lambda s, q, v, u, t: dl.body_poses(s, q)[0, :1, 3], -0.5, 0.05)

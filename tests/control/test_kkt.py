@@ -52,6 +52,7 @@ def test_the_matrix_is_symmetric_and_undone(active):
     np.testing.assert_allclose(flat(K.times(K.solve(x))), flat(x), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_matrix_is_the_derivative_of_the_conditions():
     """K of `kkt` and F of `sensitivity` are of one Lagrangian, by the points and the costates."""
     problem = swing(limits=dc.Limits(u_lower=-4.0, u_upper=4.0))

@@ -64,6 +64,8 @@ def check_differences(system, q, v, control, method="RKMK4"):
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow("zero rotation-RKMK4", "zero rotation-SemiImplicitEuler")
+@pytest.mark.thorough("zero rotation-VariationalMidpoint")
 @pytest.mark.parametrize(
     "method", ["RKMK4", "SemiImplicitEuler", pytest.param("VariationalMidpoint", marks=SLOW)]
 )
@@ -144,7 +146,8 @@ def test_knots_are_linearised_one_by_one():
         np.testing.assert_allclose(d[1], c, atol=1e-13)
 
 
-@pytest.mark.parametrize("system", [PENDULUM, pytest.param(TOP, marks=SLOW)], ids=["hinge", "ball"])
+@pytest.mark.slow
+@pytest.mark.parametrize("system", [PENDULUM, TOP], ids=["hinge", "ball"])
 def test_derivatives_in_both_modes(system):
     """Of A and B, so second derivatives of the step, against differences."""
     nv = system.nv

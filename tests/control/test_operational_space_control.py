@@ -34,7 +34,7 @@ def acceleration(tau):
     return dl.forward_dynamics(ARM, Q, V, tau + dl.passive_force(ARM, Q, V))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_error_is_a_decoupled_second_order_system():
     """Its second derivative along the motion, to a goal that stands and to one that turns."""
 
@@ -55,6 +55,7 @@ def test_the_error_is_a_decoupled_second_order_system():
         np.testing.assert_allclose(second, -8 * first - STIFFNESS * e, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_posture_does_not_disturb_the_frame():
     """Other postures change the motion, along the null space of the Jacobian, by what they ask."""
     far = dc.OperationalSpaceControl(

@@ -37,6 +37,7 @@ def test_a_goal_that_is_missed_is_on_the_first_screen(weak, tmp_path):
     assert "At the end 3.1" in text and "active at 30 of 30 steps." in text
 
 
+@pytest.mark.slow
 def test_every_kind_of_goal_is_measured_in_its_units():
     """Terms measure themselves; entries of weight zero, and terms without a goal, do not count."""
     system = pendulum()

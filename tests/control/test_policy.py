@@ -19,6 +19,7 @@ def turn(system, q, v, u, t):
     return jnp.concatenate((jnp.sin(q), jnp.cos(q)))
 
 
+@pytest.mark.slow
 def test_a_few_steps_of_training_lower_a_cost():
     """Sampled, with quantities as its observation; the machine is not trained along."""
     network = eqx.nn.MLP(5, 1, width_size=8, depth=1, key=jax.random.key(0))
@@ -42,6 +43,7 @@ def test_a_few_steps_of_training_lower_a_cost():
     assert costs[-1] < 0.8 * costs[0] and np.all(np.diff(costs) < 0)
 
 
+@pytest.mark.slow
 def test_a_network_with_a_memory():
     """A recurrent one is a controller as it is; its weights have derivatives in both modes."""
 

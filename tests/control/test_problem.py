@@ -109,6 +109,7 @@ def test_inputs_make_commands():
     np.testing.assert_allclose(tau, [0.0, 0.0, 0.2 - 1.0, 2.0, 0.0, 0.0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_motors_choose_among_actuators():
     """Commands by joint on a machine with actuators: their bounds, and zero for the others."""
     arm = dl.load("difflie/data/arm7.urdf")
@@ -132,6 +133,7 @@ def test_motors_choose_among_actuators():
     assert plan.u.shape == (4, 1)
 
 
+@pytest.mark.slow
 def test_thrusters_choose_among_actuators():
     """Those along axes by their names, within both bounds, beside motors; zero for the others."""
     hull = satellite()

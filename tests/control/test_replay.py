@@ -35,6 +35,7 @@ def pendulum():
     return problem, dc.solve(problem)
 
 
+@pytest.mark.slow
 def test_the_same_steps_give_the_plan(pendulum):
     """Guards the times and controls of the replay: without finer steps it is the plan itself."""
     problem, plan = pendulum
@@ -62,6 +63,7 @@ def test_controls_alone_are_those_of_simulate(pendulum):
     np.testing.assert_allclose(run.u, held.u, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_pushes_have_the_time_of_the_plan(pendulum):
     """A push in the last tenth is that of `simulate`, and feedback resists it; numbers stay."""
     problem, plan = pendulum
@@ -113,6 +115,7 @@ def test_controls_stay_within_their_limits(pendulum):
     assert np.abs(run.u).max() == 2.0
 
 
+@pytest.mark.slow
 def test_a_replay_is_differentiable(pendulum):
     """By the numbers of the machine, in both modes, as differences have it."""
     problem, plan = pendulum

@@ -41,7 +41,7 @@ def check(problem, step=1e-4, at=1.0, solver=TIGHT):
     np.testing.assert_allclose(reverse[1], jnp.sum(weights * forward[1]), rtol=1e-9)
 
 
-@SLOW
+@pytest.mark.thorough
 def test_the_mass_of_a_swinging_rod():
     """With a box that is active at some knots, and that moves."""
     box = lambda most: dc.Limits(u_lower=-4.0 * most, u_upper=4.0 * most)  # noqa: E731
@@ -113,6 +113,7 @@ def push(x, solver):
     return dc.solve(problem, solver).cost
 
 
+@pytest.mark.slow
 def test_the_second_derivative_of_a_cost():
     """It grows with (1 - q0)^2, in closed form; a solution that does not move would give 0."""
     cost = lambda q: push(jnp.array([q, 1.5]), dc.InteriorPoint())  # noqa: E731
@@ -120,7 +121,7 @@ def test_the_second_derivative_of_a_cost():
     np.testing.assert_allclose(second, 2 * cost(0.2) / 0.8**2, rtol=1e-6)
 
 
-@SLOW
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "solver", [pytest.param(dc.FDDP(), marks=pytest.mark.thorough), dc.InteriorPoint()], ids=str
 )
@@ -177,6 +178,7 @@ def test_the_cost_of_linear_controls_is_that_of_the_segments():
     np.testing.assert_allclose(plan.u[-1] - plan.u[-2], plan.u[1] - plan.u[0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_plan_that_did_not_converge_has_no_derivatives():
     """NaN, with one warning, where the search was cut off; the cost is still a number."""
     cost = lambda x: dc.solve(swing(pendulum(x), steps=12), dc.FDDP(iterations=2)).cost  # noqa: E731

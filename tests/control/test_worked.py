@@ -22,6 +22,7 @@ def test_the_files_describe_problems(path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("control_flip")
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_the_experiments_reach_their_goals(path, tmp_path, monkeypatch):
     """Each ends with an error where a replay, or a machine with wrong parameters, misses."""
