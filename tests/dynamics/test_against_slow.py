@@ -37,6 +37,7 @@ def quantities(system, bodies):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("random")
 @pytest.mark.parametrize("case", SOME)
 def test_every_quantity(case):
     bodies = TREES[case]

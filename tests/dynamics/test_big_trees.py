@@ -61,6 +61,7 @@ TREES = {
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("heavy_on_light")
 @pytest.mark.parametrize("case", TREES)
 def test_forward_dynamics_is_undone_by_inverse_dynamics(case):
     rng = np.random.default_rng(20)

@@ -80,6 +80,7 @@ def floating_arm():
     )
 
 
+@pytest.mark.slow
 def test_momentum_of_one_body():
     """Against m dc/dt and c x m dc/dt + R I R^T w from the derivative of the body's pose."""
     system = floating_arm()
@@ -111,6 +112,7 @@ def test_momentum_of_one_body():
         dl.momentum(system, q, v, body="huk")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "step", "tolerance"), [("float64", 1e-6, 1e-8), ("float32", 0.05, 2e-3)]
 )

@@ -64,6 +64,8 @@ def case(request):
     return {"state": (v, a, tau, wrench), **everything(frames)}
 
 
+@pytest.mark.slow("zoo")
+@pytest.mark.thorough("random")
 def test_equations_of_motion(case):
     form, (v, a, _, wrench) = case["own"], case["state"]
     close(form.M, case["mass"])

@@ -39,6 +39,7 @@ def test_against_forward_mode():
     assert error([np.hstack(forward)], [solved]) < tolerance
 
 
+@pytest.mark.slow("g1*", "panda*")
 @pytest.mark.parametrize(
     ("path", "base"),
     [

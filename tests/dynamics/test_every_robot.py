@@ -209,6 +209,7 @@ def tolerance(name, path, base, mass_matrices):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("mimicking", "singular")
 @pytest.mark.parametrize(
     "company",
     [

@@ -28,6 +28,8 @@ def quantities(system):
     return jax.jit(jax.vmap(all_of_them))
 
 
+@pytest.mark.slow
+@pytest.mark.thorough("random")
 @pytest.mark.parametrize("case", SOME)
 def test_against_the_slow_reference(case):
     system, slow = dl.tree(TREES[case]), SlowSystem(TREES[case])

@@ -54,6 +54,7 @@ def measured(system, q, v, near):
     }
 
 
+@pytest.mark.slow
 def test_state_and_back():
     near = dl.integrate(MACHINE, Q, 0.5 * V)
     got = measured(MACHINE, Q, V, near)
@@ -75,6 +76,7 @@ def on_side(q, near):
     return q
 
 
+@pytest.mark.slow
 def test_points_and_attitudes_of_all_bodies():
     natural, bodies, _ = node(MACHINE, Q, V)
     poses = dl.body_poses(MACHINE, Q)

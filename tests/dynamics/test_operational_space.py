@@ -27,6 +27,7 @@ def robot(request):
     return twin, body, q, v, tau
 
 
+@pytest.mark.slow("quadruped")
 def test_against_pinocchio(robot):
     """Lambda, mu and p of a frame turned and shifted on a body, by dense matrices."""
     twin, body, q, v, _ = robot

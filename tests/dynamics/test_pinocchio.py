@@ -27,16 +27,12 @@ LEGS = (
 )
 
 
-# What takes longest has nothing that the others lack.
-LONG = ("talos_data/robots/talos_reduced.urdf", "icub_description/robots/icub.urdf")
-
-
+# The others have nothing that these lack.
+@pytest.mark.slow("anymal*", "bolt*", "panda*", "talos*", "tiago*")
+@pytest.mark.thorough("allegro*", "baxter*", "g1*", "hyq*", "icub*", "solo*", "ur_*-free")
 @pytest.mark.parametrize(
     ("path", "base"),
-    [
-        *((p, "fixed") for p in ARMS),
-        *(pytest.param(p, "free", marks=[pytest.mark.slow] * (p in LONG)) for p in LEGS),
-    ],
+    [*((p, "fixed") for p in ARMS), *((p, "free") for p in LEGS)],
 )
 def test_robot(path, base):
     check(read(ROBOTS / path, base))

@@ -10,6 +10,7 @@ from trees import error, random_body, random_joint, random_states, zoo
 import difflie as dl
 
 
+@pytest.mark.slow
 def test_every_joint_type():
     system = dl.tree(zoo())
     q, v, a, _, _ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=11))
@@ -93,6 +94,7 @@ def test_robots(path, base, rank):
     assert error([reduced @ (base_parameters.matrix @ pi)], [force]) < 1e-9
 
 
+@pytest.mark.slow
 def test_known_numbers_of_base_parameters():
     """Seven for each link on a revolute joint, less what the first joint cannot show."""
     rng = np.random.default_rng(2)
