@@ -40,6 +40,7 @@ PROBLEM = problem()
 OTHERS = "arm/mass", "hinge/damping", "hinge/armature"
 
 
+@pytest.mark.slow("0.0001-loss0")
 @pytest.mark.filterwarnings("ignore:hinge/friction is .* at its bound")
 @pytest.mark.filterwarnings("ignore:.*zero has no logarithm")
 @pytest.mark.parametrize("loss", [di.Squares(), di.Huber(1.5)])
@@ -81,6 +82,7 @@ def test_values_leave_a_bound_where_it_is_wrong():
     np.testing.assert_allclose(again.values, found.values, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*at its bound")
 @pytest.mark.filterwarnings("ignore:.*zero has no logarithm")
 def test_single_precision_settles_too():

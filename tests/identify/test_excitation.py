@@ -43,6 +43,7 @@ def logdet(recording):
     return np.linalg.slogdet(told.information.covariance)[1], told
 
 
+@pytest.mark.slow
 def test_limits_hold_at_all_times(found):
     fine = found.at(np.linspace(0, 8, 40001))
     assert fine.q.min() > -1 and fine.q.max() < 2
@@ -121,6 +122,7 @@ def test_efforts_are_limited():
         di.excitation(FREE, effort=1e-3, **HURRY, steps=300)
 
 
+@pytest.mark.slow
 def test_priors_count_as_information():
     """In single precision as well as can be."""
     prior = dl.Parameter("upper/mass", prior=(1.0, 0.1))
@@ -161,7 +163,7 @@ def test_what_cannot_be_designed_is_said():
     refused("plain coordinates", dl.Parameters(free, ["*/mass"]))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_arm_is_found_again():
     """Seven joints, all inertial parameters, friction and armature; torques with noise."""
     arm = dl.load(dl.examples.path("arm7"))
@@ -239,6 +241,7 @@ def test_limits_in_space_hold_at_all_times():
     assert kept.before < kept.information < free.information
 
 
+@pytest.mark.slow
 def test_unsuitable_limits_in_space_are_refused():
     hand = dl.quantities.Point("lower")
     with pytest.raises(ValueError, match=r"cannot stay between 1\.0 and 0\.0; give"):

@@ -45,6 +45,7 @@ def test_the_fit_is_that_of_all_rows(problem, monkeypatch):
     assert np.allclose(few.standard_errors, many.standard_errors, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_the_sum_of_squares_is_that_of_all_rows(problem):
     parameters = dl.Parameters(ARM, FREE)
     (few,) = in_few_rows(parameters, (problem,))

@@ -58,6 +58,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.slow("one step", "windows", "rollout")
 @pytest.mark.parametrize("kind", [*PROBLEMS, pytest.param("states", marks=pytest.mark.slow)])
 def test_without_noise_the_truth_is_found(kind, recording):
     if kind == "states":
@@ -78,6 +79,7 @@ def test_without_noise_the_truth_is_found(kind, recording):
     assert np.abs(found.correlations).max() <= 1 + 1e-12
 
 
+@pytest.mark.slow
 def test_jacobians_are_those_of_differences(recording):
     problem = PROBLEMS["windows"](recording)
 
@@ -92,7 +94,9 @@ def test_jacobians_are_those_of_differences(recording):
         np.testing.assert_allclose(ahead[:, k], difference, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["torques", pytest.param("windows", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.thorough("windows")
+@pytest.mark.parametrize("kind", ["torques", "windows"])
 def test_how_what_is_found_follows_what_is_given(kind, recording):
     """Guards second derivatives of residuals: implicit derivatives of a minimum with noise, by
     centres of mass that are not fitted, are those of fits solved again."""
@@ -128,6 +132,7 @@ def test_how_what_is_found_follows_what_is_given(kind, recording):
     np.testing.assert_allclose(implicit, again, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_measured_times_of_any_spacing(recording):
     """Every second or third time, the torque held in between: the grid lands on every jump."""
     kept = np.cumsum(np.tile((2, 3), 40))
@@ -189,6 +194,7 @@ def test_a_drive_and_what_it_moves_do_not_vanish_together(recording):
     assert found.standard_errors[-1] < 0.05
 
 
+@pytest.mark.slow
 def test_smoothed_torques_tell_the_truth_with_its_errors():
     """Friction and armature behind Savitzky-Golay, which cuts the tops off accelerations."""
     hinge = dl.Revolute(axis=(0.0, 1.0, 0.0), name="hinge")
@@ -236,6 +242,7 @@ def test_searches_that_would_end_at_once_are_refused(numbers):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("loss1")
 @pytest.mark.parametrize("loss", [di.Huber(1.0), di.Cauchy(1.5)])
 def test_standard_errors_behind_robust_losses(recording, loss):
     """A fit for each of many noises, a tenth of it five times as large."""
@@ -252,6 +259,7 @@ def test_standard_errors_behind_robust_losses(recording, loss):
     np.testing.assert_allclose(spread, 1, atol=0.1)
 
 
+@pytest.mark.slow
 def test_doubtful_estimates_are_warned_of(recording):
     """One far from its prior, one at a bound."""
     joint, other = START.joint_names
@@ -292,6 +300,7 @@ def test_small_starts_are_warned_of(recording):
     assert not any("logarithm" in str(w.message) for w in said)
 
 
+@pytest.mark.slow
 def test_outliers_count_little_in_a_robust_loss(recording):
     tau = recording.tau.copy()
     tau[::20] += 3.0
@@ -311,6 +320,7 @@ def test_what_acts_only_together_has_no_error_bar(recording):
     assert np.isfinite(found.standard_errors[-2:]).all()
 
 
+@pytest.mark.slow
 def test_what_is_not_told_is_named_as_in_tables():
     """Of a body in a plane: all but its mass, its centre of mass there, and the inertia across."""
     t = DT * np.arange(STEPS + 1)
@@ -343,6 +353,7 @@ def test_what_is_not_told_is_named_as_in_tables():
     assert (found.standard_errors[at] > 1.5 * expected).all()
 
 
+@pytest.mark.slow
 def test_what_stands_at_a_bound_has_a_one_sided_interval(recording):
     """The damping is 0.1 and may be 0.06 at most, where no more free number changes it."""
     bounded = dl.Parameter(f"{START.joint_names[0]}/damping", bounds=(0.0, 0.06))
@@ -392,6 +403,7 @@ def test_progress_interruption_and_going_on(recording):
     assert not stopped.assess().advice
 
 
+@pytest.mark.slow("optimiser0")
 @pytest.mark.parametrize("optimiser", [optax.lbfgs(), optax.adam(3e-2)])
 def test_descent_finds_the_truth(optimiser, recording):
     minimiser = di.Descent(optimiser, tolerance=1e-8)
@@ -400,6 +412,7 @@ def test_descent_finds_the_truth(optimiser, recording):
     np.testing.assert_allclose(found.values, VALUES, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_initial_states_alone_are_found(recording):
     """A fit without parameters finds where motions start, and has no errors to tell."""
     bare = dataclasses.replace(recording, v=None).between(0, 0.3)

@@ -189,6 +189,7 @@ def test_a_weight_counts_as_so_many_recordings():
         assert not np.allclose(one, once, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_motor_that_turns_with_a_sum_of_rates():
     """Its damping and friction act on both joints; without them the fit is worse."""
     log = recording(noise=0.1)
@@ -205,6 +206,7 @@ def test_a_motor_that_turns_with_a_sum_of_rates():
     assert np.isclose(values["j2/damping"], DAMPING[1], atol=0.05)
 
 
+@pytest.mark.slow
 def test_friction_that_grows_with_the_load():
     """As of drives that lose a part of the torque; linear equations are found about the last."""
     log = recording(offset=0.0, noise=0.0)
@@ -218,6 +220,7 @@ def test_friction_that_grows_with_the_load():
     assert values["j3/load_friction"] < 0.03
 
 
+@pytest.mark.slow
 def test_bodies_that_no_mass_has_start_at_the_nearest():
     """With a note; frames without mass stay as they are."""
     wrong = np.array(FILE.bodies.inertia)
@@ -235,6 +238,7 @@ def test_a_joint_that_nothing_predicts_does_not_choose_the_weight():
     assert chosen(bad[:, None])[0].max() < 1 and chosen(bad[:, None])[1] == 0
 
 
+@pytest.mark.slow
 def test_the_rise_of_friction_is_estimated_and_enters_its_errors():
     """Where most of the motion is within the rise, which is between those that are tried."""
     true = arm(damping=DAMPING, friction=FRICTION, armature=ARMATURE, friction_velocity=(0.37,) * 3)
@@ -359,6 +363,7 @@ def test_paths_instead_of_machines_and_recordings(call, said):
         call(recording(seconds=1.0))
 
 
+@pytest.mark.slow
 def test_mixed_columns_are_said():
     """By the identification of an arm, too, where torques have another sign than motions."""
     log = recording(seconds=8.0)
@@ -394,7 +399,7 @@ def test_unsuitable_inputs_are_refused():
         di.identify_arm(loose, log)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_intervals_contain_what_made_the_log():
     """With coloured noise, and a file that is 30 % off, which moves offsets by gravity."""
     rng, base, inside = np.random.default_rng(5), recording(noise=0.0), []
@@ -440,6 +445,7 @@ def test_old_names_of_the_fit_of_an_arm(fit):
         _ = fit.verdit
 
 
+@pytest.mark.slow
 def test_the_fit_of_an_arm_is_saved_validated_and_drawn(fit, tmp_path):
     """Guards that arms have what fits have: the folder of the command, validations, a figure."""
     folder = fit.save(tmp_path / "out")

@@ -29,6 +29,7 @@ def cube(half_edge, friction, dissipation):
     return dl.touching(system, "ground", "box", friction=friction, **law)
 
 
+@pytest.mark.slow
 def test_numbers_of_simulated_tosses_are_found():
     """Of four tosses in rows of 6 ms with tracking noise: all within three standard errors."""
     truth, rng = np.array([0.05, 0.2, 2.0]), np.random.default_rng(0)

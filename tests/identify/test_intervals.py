@@ -84,6 +84,7 @@ def test_clusters_without_bias_and_with_their_degrees_of_freedom():
         np.testing.assert_allclose(freedom[i], np.trace(products) ** 2 / np.sum(products**2))
 
 
+@pytest.mark.slow("0.0")
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 def test_intervals_cover_the_truth_in_noise_of_any_colour(rho):
     """Of 400 x 6 intervals; those of white noise cover too few where noise has a colour."""
@@ -168,6 +169,7 @@ def fitted():
     return di.fit(free, di.InverseDynamics.of(arm(), [swing(1)], 0.1))
 
 
+@pytest.mark.slow
 def test_fits_and_base_parameters_have_the_same_errors():
     """Guards one default for linear and nonlinear fits: of numbers on which torques depend alike.
 
@@ -203,6 +205,7 @@ def test_what_only_a_prior_holds_has_its_error():
     assert any("held by the prior" in note and "arm/mass" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_what_only_nearness_holds_has_its_error():
     """Guards errors by blocks of 0: the products of inertia about the axis act on no torque."""
     free = dl.Parameters(arm(), ["arm/inertial", "hinge/damping"])
@@ -255,6 +258,7 @@ def test_the_profile_of_a_parameter_that_does_not():
     assert abs(upper / lower - 1) > 0.05
 
 
+@pytest.mark.slow
 def test_the_bootstrap_has_the_spread_of_the_standard_errors(fitted):
     found = di.bootstrap(fitted, 100, seed=4)
     assert found.converged.all()
@@ -278,6 +282,7 @@ def test_errors_of_motions_tell_their_times(free):
         np.testing.assert_allclose(np.unique(steps.round(9)), t if free else t[1:], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_variance_of_priors_is_estimated_from_what_is_told():
     """Guards errors of what only a prior holds, where its weight says three times too little."""
     random, told, found = np.random.default_rng(2), 30, []

@@ -78,6 +78,7 @@ def other(seed):
     return TRUE.replace(**numbers, **values, inertia=np.array([b.inertia for b in bodies]))
 
 
+@pytest.mark.slow
 def test_few_rows_stand_for_all_torques(problem, exact):
     """The sum of squares is that of the recursive inverse dynamics, for any machine."""
     residual = jax.jit(lambda s: jnp.sum(problem.residual(s, problem.own) ** 2))
@@ -204,6 +205,7 @@ def test_a_solution_without_bodies_becomes_a_machine(problem):
     assert costs.min() > best.cost * (1 - 1e-3)
 
 
+@pytest.mark.slow
 def test_what_torques_do_not_tell_stays_near(exact):
     """Of the first body only the inertia about its axis, and what acts like it, can be told."""
     start = TRUE.replace(mass=TRUE.bodies.mass.at[1].set(2.5))

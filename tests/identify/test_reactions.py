@@ -94,6 +94,7 @@ def closed(log):
     return di.with_closed_contacts(ROBOT, log)
 
 
+@pytest.mark.slow
 def test_reactions_of_any_size_and_direction_have_no_part_in_the_errors(log, closed):
     """An error of torque by J^T f at the contact points, J that of differences, changes nothing."""
     problem = di.InverseDynamics.of(ROBOT, [closed], DEVIATION)
@@ -122,6 +123,7 @@ def test_reactions_of_any_size_and_direction_have_no_part_in_the_errors(log, clo
     assert int(problem.measured.reshape(STATES, 18)[k].sum()) == 6
 
 
+@pytest.mark.slow
 def test_the_truth_is_found_without_noise_whatever_the_ground(closed):
     soft = dl.touching(ROBOT, "ground", "*_foot", stiffness=10.0)
     problem = di.InverseDynamics.of(soft, [closed], DEVIATION)
@@ -132,6 +134,7 @@ def test_the_truth_is_found_without_noise_whatever_the_ground(closed):
     assert start[0] == 6.0
 
 
+@pytest.mark.slow
 def test_intervals_of_a_payload_cover_it(log):
     """Of twenty logs with other noise: within four errors, and 95 % intervals in 50 of 60."""
     rng, covered = np.random.default_rng(1), 0
@@ -149,6 +152,7 @@ def test_intervals_of_a_payload_cover_it(log):
     assert found.standard_errors[0] < 0.05
 
 
+@pytest.mark.slow
 def test_commands_of_drives_at_the_joints_tell_the_same(log, closed):
     geared = quadruped(actuators=True)
     driven = dataclasses.replace(closed, tau=closed.tau[:, 6:] / 9.0)

@@ -68,6 +68,7 @@ ANGLES = np.random.default_rng(0).uniform(-3, 3, (40, 2))
 SEEN = di.Recording("poses", 0.1 * np.arange(40), ANGLES + BIAS, readings=read(ARM, ANGLES))
 
 
+@pytest.mark.slow
 def test_kinematic_calibration_from_points():
     """Where the elbow is, and the zeros of both encoders, from a marker at a known place."""
     problem = di.Readings.of(arm(), [SEEN], {"marker": 1e-3})
@@ -87,6 +88,7 @@ def test_kinematic_calibration_from_poses():
     found_again(held, ARM, free, problem)
 
 
+@pytest.mark.slow
 def test_poses_beyond_half_a_turn_and_gaps():
     """Quaternions of either sign as motion capture has them; rows with a NaN do not count."""
     turns = SEEN.readings["hand"][:, :3]
@@ -150,6 +152,7 @@ def swing():
     return di.Recording("swing", t, *(np.asarray(x) for x in (run.q, run.v, a)), tau, readings)
 
 
+@pytest.mark.slow
 def test_imu_along_the_measured_motion(swing):
     """Biases and the scale; with the torques also the centre of mass."""
     problem = di.Readings.of(pendulum(), [swing], IMU)
@@ -163,6 +166,7 @@ def test_imu_along_the_measured_motion(swing):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("windows")
 @pytest.mark.parametrize("free", [False, True], ids=["windows", "states"])
 def test_imu_along_the_simulated_motion(free, swing):
     """The IMU alone finds the machine: angles have no weight, and with free states are wrong."""

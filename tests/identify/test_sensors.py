@@ -69,6 +69,7 @@ def test_what_is_seen_and_what_is_meant():
         np.testing.assert_allclose(back, true, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_derivatives_in_both_modes(recording):
     problems = (
         di.InverseDynamics.of(ROUGH, [recording]),

@@ -123,6 +123,7 @@ def within_errors(fit, system, paths, most=3.0):
     assert (fit.standard_errors < 0.2 * truth).all(), fit.standard_errors
 
 
+@pytest.mark.slow
 def test_states_along_the_rows():
     """Guards z along measured rows: to order 2 that of the motion which made them."""
     recording, run = logged(TRUE, seconds=0.6, noise=0.0, held=4)
@@ -144,6 +145,7 @@ def problem_of(workflow, system, recordings, deviation=0.05, **more):
     return di.Shooting.of(system, recordings, window=20, free=True, **given)
 
 
+@pytest.mark.slow("windows")
 @WORKFLOWS
 def test_numbers_of_elements(log, workflow):
     """Guards that fits find stiffness, time constants and the start of z, within their errors."""
@@ -153,6 +155,7 @@ def test_numbers_of_elements(log, workflow):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("windows")
 @WORKFLOWS
 def test_bristles(workflow):
     """Guards stiff states: bristles that follow a turning motion, by both workflows."""
@@ -164,6 +167,7 @@ def test_bristles(workflow):
     within_errors(fit, true, paths)
 
 
+@pytest.mark.slow("windows")
 @WORKFLOWS
 def test_gradients(log, workflow):
     """Guards derivatives of the loss by numbers of parts and by z0, in both modes."""
@@ -186,6 +190,7 @@ def test_gradients(log, workflow):
     )
 
 
+@pytest.mark.slow
 def test_several_recordings_and_gaps(log):
     """Guards that each recording begins with z0, and that z goes on through gaps."""
     parts = {k: getattr(log[0], k)[:80].copy() for k in ("t", "q", "v", "a", "tau")}
@@ -204,6 +209,7 @@ def test_several_recordings_and_gaps(log):
     np.testing.assert_allclose(starts, np.stack((*found[::30], *alone[::30])), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_readings_of_what_depends_on_states(log):
     """Guards sensors of forces with states: along the measured motion, and along windows."""
     sensed = di.with_sensors(TRUE, di.Sensor("cell", dq.Passive()))
@@ -220,6 +226,7 @@ def test_readings_of_what_depends_on_states(log):
         di.Readings.of(sensed, [short], {"cell": 0.01})
 
 
+@pytest.mark.slow
 def test_single_precision(log):
     """Guards that errors of a machine in single precision are single, and near the others."""
     parts = {k: getattr(log[0], k)[:60] for k in ("t", "q", "v", "a", "tau")}
@@ -276,6 +283,7 @@ class Late(dl.Actuator):
         return memory.kept, memory._replace(kept=command)
 
 
+@pytest.mark.slow
 def test_memories_beside_states(log):
     """Guards the efforts of a delayed command and of a lagging one in one machine."""
     parts = {k: getattr(log[0], k)[:40] for k in ("t", "q", "v", "a", "tau")}

@@ -86,6 +86,7 @@ def test_windows_that_cannot_be_are_named(found, recordings, settings, words):
         found.validate(recordings[1], **settings)
 
 
+@pytest.mark.slow
 def test_recordings_are_left_out_in_turn(recordings):
     """Each is judged by what the others give, and none by nothing."""
     trials = [di.Trial.of(TRUE, recording) for recording in recordings]
@@ -107,6 +108,7 @@ def test_recordings_are_left_out_in_turn(recordings):
         assert di.leave_one_out(trials, few) == []
 
 
+@pytest.mark.slow
 def test_a_fit_is_reported(found, recordings, tmp_path):
     """On one page of HTML with its pictures, which are files beside it as well."""
     seen, unseen = (found.validate(each) for each in recordings)
