@@ -26,6 +26,7 @@ def test_errors_of_two_steps(index, se3):
     assert velocity < (1e-13 if index == 2 else 1e-10 if se3 else 4e-3)
 
 
+@pytest.mark.slow
 def test_with_exact_velocities_at_the_start_multipliers_are_of_first_order():
     top = HeavyTop(False)
     exact = top.start[1]
@@ -39,6 +40,7 @@ def test_with_exact_velocities_at_the_start_multipliers_are_of_first_order():
     np.testing.assert_allclose(orders, (2, 2, 1), atol=0.05)
 
 
+@pytest.mark.slow("3-printed0")
 @pytest.mark.parametrize(("index", "printed"), [(3, (3.0e-3, 1e-1, 13.0)), (2, (1e-3, 2e-2, 4.5))])
 def test_errors_of_one_step(index, printed):
     found, orders, position, velocity = errors(dl.BDF1(index=index), False)
@@ -48,6 +50,7 @@ def test_errors_of_one_step(index, printed):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("BDF1")
 @pytest.mark.parametrize("method", [dl.BDF1(), dl.BDF2()], ids=lambda m: m.name)
 def test_derivatives_in_both_modes(method):
     def moved(mass, spin):

@@ -45,6 +45,7 @@ def run_of(system, q, v, dt, time, **given):
     )
 
 
+@pytest.mark.slow
 def test_laws_are_nearest_points_and_their_slopes():
     """Guards the three laws: optimal in the cone, and slopes that are their derivatives."""
     rng = np.random.default_rng(0)
@@ -76,6 +77,7 @@ def test_laws_are_nearest_points_and_their_slopes():
     assert slopes.shape == (k, 3, 3)
 
 
+@pytest.mark.slow("0.001")
 @pytest.mark.parametrize("dt", [1e-3, 5e-3])
 def test_a_block_on_a_slope_sticks_or_slides(dt):
     """Guards creep and the threshold: at rest below it to 1e-12 m/s, Coulomb's motion above."""
@@ -104,6 +106,7 @@ def test_a_sliding_block_stays_on_the_ground(height):
     np.testing.assert_allclose(run.v[-1, 3], 3 - 0.5 * G * 0.2, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_sliding_ball_rolls_in_the_end():
     """The speed is then 5/7 of that at the start, after 2 v / (7 mu g)."""
     body = dl.Body(name="ball", joint=dl.Free(), mass=2.0, inertia=0.4 * 2 * 0.01 * np.eye(3))
@@ -118,6 +121,7 @@ def test_a_sliding_ball_rolls_in_the_end():
     np.testing.assert_allclose(sliding.sum() * 2e-3, 2 * 2.1 / (7 * 0.3 * G), atol=4e-3)
 
 
+@pytest.mark.slow
 def test_the_report_of_contacts_has_the_impulses():
     """Guards forces that are taken from overlaps: weight, and friction of a block that sticks."""
     system = cube(tan=0.3)
@@ -131,6 +135,7 @@ def test_the_report_of_contacts_has_the_impulses():
     np.testing.assert_allclose(arrows.forces[-1, 0], -system.gravity, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_moments_brake_a_spinning_and_a_rolling_ball():
     """By mu_s m g and mu_r m g, in closed form; without the moments of the method an error."""
     body = dl.Body(name="ball", joint=dl.Free(), mass=2.0, inertia=0.4 * 2 * 0.01 * np.eye(3))
@@ -152,6 +157,7 @@ def test_moments_brake_a_spinning_and_a_rolling_ball():
     assert np.abs(still.v[-1]).max() < 1e-12
 
 
+@pytest.mark.slow("1.0")
 @pytest.mark.parametrize("restitution", [1.0, 0.7, 0.0])
 def test_a_ball_bounces_by_its_restitution(restitution):
     """To e^2 of the height, and it rests on the ground without overlap in the end."""
@@ -178,6 +184,7 @@ def test_dry_friction_holds_an_arm():
         assert np.abs(run.v[-1]).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_a_stop_carries_by_its_stiffness():
     """A weight on a compliant stop sinks in by m g / k, and one at a hard stop not at all."""
     lift = dl.Body(name="lift", joint=dl.Prismatic(axis=(0, 0, 1), lower=-0.1), mass=2.0)
@@ -202,6 +209,7 @@ def two_links(*parts):
     return dl.attach(dl.chain(links), *parts)
 
 
+@pytest.mark.slow
 def test_order_of_a_smooth_motion():
     """Order 1, towards RKMK4, with springs, dampers and a servo that act at the end of a step."""
     system = two_links(
@@ -227,6 +235,7 @@ def test_stiff_servos_take_long_steps():
     np.testing.assert_allclose(run.q[-1], (0.1, -0.2), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_momentum_of_what_touches_only_each_other():
     """Guards action and reaction: two boxes that collide in space keep all momenta to rounding."""
     names = ("one", "two")
@@ -261,6 +270,8 @@ def starts(count, dtype):
     return q.astype(dtype), v.astype(dtype)
 
 
+@pytest.mark.slow
+@pytest.mark.thorough("float32")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_derivatives_of_sticking_sliding_and_open_contacts(dtype):
     """Against differences, by pose, velocity, friction and size, in both modes; also f32."""
@@ -314,6 +325,7 @@ def test_every_step_of_tosses_is_solved(shape):
         assert np.median(at_rest) < (1e-12 if dtype == "float64" else 1e-5)
 
 
+@pytest.mark.slow
 def test_closed_loops_move_and_have_derivatives():
     """Guards equations that nothing can violate, of a planar loop, and the order of loops."""
     system, q, v = four_bar()
@@ -349,6 +361,7 @@ def test_impulses_are_in_the_order_of_the_constraints():
     np.testing.assert_allclose(run.states.contacts[-1, :, 0] / 5e-3, G * np.array([1, 2, 4]))
 
 
+@pytest.mark.slow
 def test_only_what_is_explicit_limits_the_step():
     """Guards warnings: of a spring between points that is too stiff, and not of contacts."""
     stiff = cube(stiffness=1e9)
@@ -360,6 +373,7 @@ def test_only_what_is_explicit_limits_the_step():
         run_of(sprung, on_ground(sprung), np.zeros(6), 5e-3, 0.01)
 
 
+@pytest.mark.slow
 def test_contact_forces_along_a_run_are_its_impulses():
     """Guards that no other law's force is given: friction that sticks, hard points."""
     system = cube(tan=0.45)

@@ -79,6 +79,7 @@ def test_dry_friction_along_a_tendon_holds():
             np.testing.assert_allclose(run.v[-1, 0], -0.1 * G * 10, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_ball_joint_leans_on_its_limit():
     """Guards limits of rotations: m g l sin(angle) about the axis of the turn, at its angle."""
     ball = dl.Spherical(damping=0.05)
@@ -96,6 +97,7 @@ def test_a_ball_joint_leans_on_its_limit():
         run_of(soft, q, np.zeros(3), DT, 0.01)
 
 
+@pytest.mark.slow
 def test_stiff_actuators_along_tendons_take_long_steps():
     """Guards servos at the end of a step, of 1e6 N/m along a path, along joints and at an axis."""
     elbow = dl.PositionServo(transmission=over_the_elbow(), kp=1e6, kd=1e3)
@@ -111,6 +113,7 @@ def test_stiff_actuators_along_tendons_take_long_steps():
     assert np.abs(slow.v).max() < 10
 
 
+@pytest.mark.slow
 def test_order_along_tendons():
     """Order 1 towards RKMK4, with springs, dampers, a servo, and derivatives in both modes."""
     numbers = {"stiffness": 200.0, "damping": 3.0, "rest_lengths": (0.4, 0.42)}
@@ -140,6 +143,8 @@ def test_order_along_tendons():
         np.testing.assert_allclose(forward[:, k], change, rtol=1e-5, atol=1e-10)
 
 
+@pytest.mark.slow
+@pytest.mark.thorough("float32")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_derivatives_of_what_is_taut_and_what_sticks(dtype):
     """By rope and friction, in both modes, against differences; also in single precision."""

@@ -10,8 +10,6 @@ from scipy.integrate import solve_ivp
 import difflie as dl
 from difflie.constraints import PointOnPlane
 
-pytestmark = pytest.mark.slow
-
 G = 9.81
 LOCATED = dl.ConvexContact(located=True)
 
@@ -23,6 +21,7 @@ def in_both_modes(f, at, expected, part):
     assert_allclose(jax.jit(jax.jacrev(f))(at), slope, atol=1e-8 * np.abs(expected).max())
 
 
+@pytest.mark.thorough
 def test_of_a_rolling_ball_that_falls_off_an_edge():
     """Guards what a contact point does as it comes to an edge: the ball tips over it, and falls."""
     radius, dt, time = 0.05, 5e-4, 0.45
@@ -50,6 +49,7 @@ def test_of_a_rolling_ball_that_falls_off_an_edge():
     in_both_modes(lambda y: run(y, steps), at, expected, 1e-2)
 
 
+@pytest.mark.slow
 def test_of_a_hopping_leg():
     """Guards a foot that lands, a spring that gives, and a lift-off, of a tree of two bodies."""
     mass, foot, k, c, length, time = 1.0, 0.2, 300.0, 6.0, 0.3, 0.5
@@ -107,6 +107,7 @@ def test_of_a_hopping_leg():
     in_both_modes(lambda y: end(y * at), np.ones(3), expected, 1e-2)
 
 
+@pytest.mark.slow
 def test_of_a_pushed_box_that_starts_to_slide():
     """Guards the end of sticking, whose time nothing locates: a force that grows, closed form."""
     body = dl.Body(name="box", joint=dl.Free(), mass=1.0, inertia=0.01 * np.eye(3))

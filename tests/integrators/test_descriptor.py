@@ -46,6 +46,7 @@ def exact():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("GeneralizedAlpha2")
 @pytest.mark.parametrize(
     "method",
     METHODS,

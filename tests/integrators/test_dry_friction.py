@@ -71,6 +71,7 @@ def check(method, kind, seed, count, steps):
     np.testing.assert_array_equal(np.flatnonzero(~ok), left)
 
 
+@pytest.mark.slow("3")
 @pytest.mark.parametrize("kind", range(5))
 def test_no_step_is_left_unsolved(kind):
     """A seeded tenth, each topology with one method."""
@@ -120,12 +121,14 @@ def check_derivatives(method, kind, count):
     assert np.all(np.minimum(*wrong)[limit] < 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [1])
 def test_derivatives_of_motions_with_friction(kind):
     check_derivatives("ImplicitMidpoint", kind, 20)
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("2")
 @pytest.mark.parametrize("kind", range(5))
 def test_derivatives_of_a_thousand_arms(kind):
     """200 of each topology, each with another method."""

@@ -90,7 +90,7 @@ def test_the_chain_over_fifty_seconds():
     assert constraints < 1e-14
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_it_is_the_full_scheme_reduced():
     """Against the equations in all 12 coordinates a body, with the multipliers of rigidity."""
     natural = natural_coordinates(Tree.of(CHAIN))
@@ -161,7 +161,7 @@ def mixed() -> dl.System:
     return dl.attach(system, dl.Rope(rope, stiffness=30.0, rest_length=1.0))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_joint_with_springs_and_armature():
     system = mixed()
     rng = np.random.default_rng(6)

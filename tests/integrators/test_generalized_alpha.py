@@ -153,6 +153,7 @@ PRINTED = {  # err(2.5e-4) of pose, velocity and multipliers for rho = 0.8
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("3-*")
 @pytest.mark.parametrize(("index", "se3"), PRINTED)
 def test_errors_of_the_heavy_top(index, se3):
     found, orders, position, velocity = errors(dl.GeneralizedAlpha(index=index), se3)
@@ -177,6 +178,7 @@ def test_without_the_corrections_of_the_start_multipliers_are_of_first_order():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("0.5", "0.9")
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 1.0])
 def test_every_rho_has_second_order(rho):
     found, orders, _, _ = errors(dl.GeneralizedAlpha(index=3, rho=rho), False)
@@ -239,6 +241,7 @@ def moved(method, mass, height, spin):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("3")
 @pytest.mark.parametrize("index", [2, 3])
 def test_derivatives_in_both_modes(index):
     at = 15.0, 1.0, 150.0

@@ -130,6 +130,7 @@ Q0 = dl.integrate(ARM, ARM.neutral(), jnp.array([0.5, -0.3, 0.4, 0.6]))
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("StormerVerlet", "GaussLegendre4")
 @pytest.mark.parametrize("name", ["ImplicitMidpoint", "GaussLegendre4", "StormerVerlet"])
 def test_gradients_through_a_simulation(name):
     def end(system, q, v, dt, push):
@@ -190,6 +191,7 @@ def test_a_stiff_spring_keeps_its_energy():
     np.testing.assert_allclose(total, total[0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision_terminates_and_is_solved():
     v = jnp.array([0.4, -0.6, 0.3, 0.8])
     one = motion(v.astype(jnp.float32), 1e-2, "GaussLegendre4", ARM.astype(jnp.float32))

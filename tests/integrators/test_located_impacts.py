@@ -46,6 +46,7 @@ def slopes_of_bounces(start, restitution, t):
 
 # The flight of the convex step is of order 1.
 @pytest.mark.slow
+@pytest.mark.thorough("method1*")
 @pytest.mark.parametrize(
     ("method", "part"), [(LOCATED, 1e-5), (dl.ConvexContact(located=True), 5e-3)]
 )
@@ -62,6 +63,7 @@ def test_of_elastic_and_lossy_bounces(method, part):
                 assert_allclose(found[k, round(t / DT / 50)], expected, rtol=1e-5, atol=atol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [dl.Moreau, dl.ConvexContact])
 def test_the_result_tells_of_impacts(method):
     """Guards that nobody differentiates impacts unaware; rest on the ground is none."""
@@ -194,7 +196,7 @@ def test_of_an_arm_whose_tip_hits_the_ground():
     assert_allclose(jax.jit(jax.jacrev(moved))(start), slope, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_block_that_slides_to_rest_and_independent_impacts():
     """Guards what needs no location: friction that ends; and trees with times of their own."""
     corners = [(x, y, -0.05) for x in (-0.1, 0.1) for y in (-0.1, 0.1)]

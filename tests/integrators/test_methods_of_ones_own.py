@@ -93,6 +93,7 @@ def test_the_order_is_that_of_the_method(name):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("Ralston-3")
 @pytest.mark.parametrize(
     ("name", "order"), [("Ralston", 3), ("Trapezoidal", 2), ("DriftKickDrift", 1)]
 )

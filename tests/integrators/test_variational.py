@@ -114,7 +114,7 @@ def test_order_with_every_kind_of_force():
     assert 1e-6 < fine < 1e-3 and 3.9 < coarse / fine < 4.1
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_symplectic_to_rounding():
     """Dz^T J Dz = J in the canonical charts q = q0 exp(x), p_x = dexp_{-x}^T p."""
     system = flyer().replace(gravity=np.array([0.0, 0.0, -3.0]))

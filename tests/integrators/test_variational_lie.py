@@ -158,9 +158,9 @@ def test_the_closed_equations_of_a_rotation(name):
     np.testing.assert_allclose(states.q[1, 4:], PLACE + h * SPEED, atol=1e-15)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("SE3")) for n in GROUPS]
-)
+@pytest.mark.slow
+@pytest.mark.thorough("SE3 exp")
+@pytest.mark.parametrize("name", GROUPS)
 def test_symplectic_to_rounding(name):
     """Dz^T J Dz = J in the canonical charts q = q* tau(x), p_x = dtau_{-x}^T mu."""
     group = GROUPS[name]
