@@ -52,6 +52,7 @@ HEAP = """<mujoco><option cone="elliptic"/>
 </mujoco>"""
 
 
+@pytest.mark.slow
 def test_the_pairs_are_those_of_mujoco(tmp_path):
     """Guards which geoms touch, with which friction and margin: of a heap in which all overlap."""
     (tmp_path / "m.xml").write_text(HEAP)
@@ -159,6 +160,7 @@ def robot(tmp_path):
     return tmp_path / "r.urdf"
 
 
+@pytest.mark.slow
 def test_shapes_of_urdf(robot, monkeypatch):
     """Guards names, sizes and pairs, and that meshes are opened only where they may touch."""
     quietly(dl.load, robot)  # imports what reading files takes
@@ -180,6 +182,7 @@ def test_shapes_of_urdf(robot, monkeypatch):
     assert set(contact.pairs) == {("pad", "tip/collision0"), ("base/collision1", "tip/collision0")}
 
 
+@pytest.mark.slow
 def test_written_again(robot, tmp_path):
     """Guards shapes in URDF and MJCF that are written, and pairs in MJCF."""
     system = quietly(dl.load, robot)
@@ -371,6 +374,7 @@ def resting(tmp_path, kind):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("mjcf*")
 @pytest.mark.parametrize(
     ("kind", "seconds"), [("mjcf", 60), ("mjcf, on a table", 10), ("urdf", 10)]
 )
@@ -411,6 +415,7 @@ def quadruped():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("RKMK4")
 @pytest.mark.parametrize(
     ("method", "dt"), [(dl.RKMK4(), 2e-4), (dl.GeneralizedAlpha(), 1e-3)], ids=["RKMK4", "alpha"]
 )

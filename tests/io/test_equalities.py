@@ -137,6 +137,7 @@ def test_the_kinds(loops):
     assert kinds == [*(f"{name}Constraint" for name in closed), "Polynomial", "Polynomial"]
 
 
+@pytest.mark.slow("0.0")
 @pytest.mark.parametrize("size", [0.0, 0.05, 0.4])
 def test_residuals_and_jacobians_are_mujocos(loops, size):
     """At the initial pose, where bodies are connected and welded, and ever farther away."""
@@ -221,6 +222,7 @@ TENDONS = """<tendon><fixed name="one"><joint joint="wheel" coef="2"/>
 <site site="grip"/><site site="bob"/></spatial></tendon>"""
 
 
+@pytest.mark.slow('tendon1="cable" tendon2="hose"*')
 @pytest.mark.parametrize(
     ("law", "rounding"),
     [
@@ -258,7 +260,8 @@ def test_equalities_of_tendons(tmp_path, law, rounding):
             np.testing.assert_allclose(found, J @ rates, atol=rounding)
 
 
-@pytest.mark.parametrize("wound", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("wound", [False, True])
 def test_derivatives_with_cables(wound):
     """Accelerations of two bobs on a cable over a drum, by state and numbers: both modes."""
     balls = [dl.Body(name=n, joint=dl.Translation(), mass=m) for n, m in (("a", 1.0), ("b", 2.0))]

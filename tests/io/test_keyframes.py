@@ -61,6 +61,7 @@ def test_commands_follow_the_actuators():
         bare.with_state("up", [1.0, 2.0])
 
 
+@pytest.mark.slow
 def test_another_base_and_held_joints(machine):
     """Guards the states of a machine with fewer joints: what is left is where it was."""
     path, system, _ = machine

@@ -202,6 +202,7 @@ def check(system, model, forward):
         assert error(value, np.array(expected[name])) < 1e-12, name
 
 
+@pytest.mark.slow("walker")
 @pytest.mark.parametrize("text", [WALKER, GANTRY], ids=["walker", "gantry"])
 def test_the_numbers_are_mujocos(read, text):
     system, model, _ = read(text)

@@ -118,6 +118,7 @@ STATELESS = """<actuator>
 <velocity joint="free" kv="2" gear="1 2 3 4 5 6"/></actuator>"""
 
 
+@pytest.mark.slow
 def test_laws_and_joint_transmissions(tmp_path):
     """Motors, servos, dampers and general actuators, at all joints, with limits and gears."""
     system, model, said = read(tmp_path, TREE.format(STATELESS))
@@ -245,6 +246,7 @@ DRIVEN = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site sit
 </keyframe>"""
 
 
+@pytest.mark.slow
 def test_activations_move_as_mujoco_moves_them(tmp_path):
     """A thousand steps of RK4 from a keyframe: motion, activations and sensors of actuators."""
     text = TREE.replace("<option>", '<option timestep="0.001" integrator="RK4">').format(DRIVEN)
@@ -295,6 +297,7 @@ MEASURED = """<tendon>
 <e_potential/><e_kinetic/></sensor>"""
 
 
+@pytest.mark.slow
 def test_sensors_of_tendons_actuators_and_energies(tmp_path):
     """Lengths, rates, forces and energies are MuJoCo's, also of the file that is written."""
     system, model, said = read(tmp_path, TREE.format(MEASURED))
@@ -374,6 +377,7 @@ def test_commands_that_are_not_clipped(tmp_path):
 OWN = SUMS.replace('<motor tendon="t"', '<motor tendon="t" forcerange="-.1 .05"')
 
 
+@pytest.mark.slow("sums0")
 @pytest.mark.parametrize("sums", [SUMS, OWN])
 def test_limits_of_sums(tmp_path, sums):
     """Of several actuators at a joint, along tendons and at sites: qfrc_actuator is MuJoCo's."""
@@ -397,6 +401,7 @@ def test_limits_of_sums(tmp_path, sums):
         np.testing.assert_allclose(other.qfrc_actuator, data.qfrc_actuator, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives_of_limits_of_sums(tmp_path):
     """Of the generalised force by the commands, in reverse mode, as of differences."""
     text = TREE.replace('name="h2"', 'name="h2" actuatorfrcrange="-.2 .3"').format(OWN)
@@ -532,6 +537,7 @@ def test_a_urdf_without_transmissions_has_no_actuators():
         dl.load(dl.examples.path("arm7"), actuators=True)
 
 
+@pytest.mark.slow
 def test_gains_and_gears_have_gradients(tmp_path):
     """Of a motion driven through a wrapped tendon, a site and a joint, as by differences."""
     text = WRAPPED.format(kind="sphere", one="", other="").replace(

@@ -99,6 +99,7 @@ MUSCLES = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site si
   biasprm=".6 1.2 30 200 .5 1.6 1.5 1.1 1.2"/></actuator>"""
 
 
+@pytest.mark.slow("text1", "text2", "text3")
 @pytest.mark.parametrize("text", [PID, MOTORS, ORIENTATIONS, MUSCLES])
 def test_laws(tmp_path, text):
     """Controllers, motors with states, orientations and parts of muscles; also written again."""
@@ -137,6 +138,7 @@ SLOW = """<actuator><pid name="whole" joint="h2" kp="3" kv=".5" input="pos vel f
   controller="0 0 .5 4 0 6" thermal="3 4 0 .01 20 25" saturation="0 2 0"/></actuator>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "steps", "tolerance"), [(SLOW, 200, 1e-8), (MOTORS, 10000, 3e-4)])
 def test_states_move_as_mujoco_moves_them(tmp_path, text, steps, tolerance):
     """With RK4. MuJoCo integrates currents and bristles to the first order of its step."""
@@ -157,6 +159,7 @@ def test_states_move_as_mujoco_moves_them(tmp_path, text, steps, tolerance):
     np.testing.assert_allclose(run.z[-1], data.act, atol=tolerance)
 
 
+@pytest.mark.slow("text2")
 @pytest.mark.parametrize("text", [PID, MOTORS, ORIENTATIONS])
 def test_derivatives(tmp_path, text):
     """Of the generalised force by commands, velocities, states and numbers, in both modes."""

@@ -136,6 +136,7 @@ def test_limits_of_ball_joints(tmp_path):
     np.testing.assert_allclose(again.jnt_range, model.jnt_range, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_sensors_of_limits_of_ball_joints(tmp_path):
     """Angles and rates are MuJoCo's, the force is that of the stop; written again."""
     kinds = "".join(f'<jointlimit{what} joint="b"/>' for what in ("pos", "vel", "frc"))

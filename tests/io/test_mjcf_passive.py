@@ -77,6 +77,7 @@ VECTORS = f"""<mujoco><worldbody><body name="a" pos="0 0 .3" euler="10 20 30">
 {BOX.format(1.3)}</body></worldbody><option><flag contact="disable"/></option></mujoco>"""
 
 
+@pytest.mark.slow
 def test_springs_of_ball_and_free_joints(tmp_path):
     """Towards the initial pose, with damping."""
     system, model, said = read(tmp_path, VECTORS)
@@ -128,6 +129,7 @@ def in_water(count):
 </option><worldbody>{bodies}</worldbody></mujoco>"""
 
 
+@pytest.mark.slow
 def test_fluid_on_ellipsoids(tmp_path):
     """The added mass, lift and drag of each kind of shape; gradients also without motion."""
     system, model, said = read(tmp_path, in_water(len(SHAPES)))
@@ -183,6 +185,7 @@ damping=".1 .2 .3"/><general joint="free" gear="3 0 0 0 0 0" damping=".2"/></act
 </mujoco>"""
 
 
+@pytest.mark.slow
 def test_polynomial_springs_and_dampers(tmp_path):
     """Of hinges, slides, tendons and actuators; forces are minus the gradient of the energy."""
     system, model, said = read(tmp_path, POLYNOMIALS)
@@ -201,6 +204,7 @@ ROUND = ROUND.replace(
 )
 
 
+@pytest.mark.slow
 def test_polynomials_of_ball_and_free_joints(tmp_path):
     """Springs along the rotation and the displacement; dampers along each axis by itself."""
     system, model, said = read(tmp_path, ROUND)
@@ -255,6 +259,7 @@ def test_springs_that_yield(tmp_path):
     assert energy[-1] < energy[0]
 
 
+@pytest.mark.slow
 def test_derivatives_of_springs_that_yield(tmp_path):
     """Of a motion in which they yield, by their numbers: both modes, and differences."""
     system, *_ = read(tmp_path, YIELDING.format(2e-3))
@@ -299,6 +304,7 @@ springyield=".1"><joint joint="s" coef="2"/><joint joint="h" coef="-1"/></fixed>
 <key name="k" qpos="0.9 .1 .2 .3 .3 .2" plastic="1 .2 0 .1 0 .6 .2 .5"/></keyframe></mujoco>"""
 
 
+@pytest.mark.slow
 def test_balls_and_tendons_that_yield(tmp_path):
     """Like MuJoCo's within their range; in a motion to the order of its step; written again."""
     system, model, said = read(tmp_path, YIELDING_BALL.format(1e-4))

@@ -98,6 +98,7 @@ def random_states(system, n=3):
     return States(jnp.asarray(t), jnp.stack(q), jnp.asarray(v))
 
 
+@pytest.mark.slow
 def test_readings_are_those_of_mujoco(machine):
     """Guards every type of sensor that is read, in random states, frames of all kinds included."""
     from difflie.sensors import readings
@@ -133,6 +134,7 @@ def test_names_say_what_is_measured(machine):
     )
 
 
+@pytest.mark.slow
 def test_readings_of_a_run(machine):
     """Guards readings along a simulation, their noise and cutoff, and an unknown name."""
     system, _, _ = machine

@@ -84,6 +84,9 @@ def check_equal(loaded, system):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough(
+    "baxter*", "anymal*fixed", "allegro*", "g1*fixed", "talos*", "tiago*", "icub*"
+)
 @pytest.mark.parametrize("base", ["fixed", "free"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_robots(tmp_path, name, base):

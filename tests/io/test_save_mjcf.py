@@ -184,6 +184,7 @@ ROBOTS = (
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("talos*")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_urdf_robots_become_mjcf(tmp_path, name):
     """Floating robots of URDF: mass matrix and accelerations are MuJoCo's."""

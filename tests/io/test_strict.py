@@ -91,6 +91,7 @@ def test_strict_urdf_lists_all_with_lines(urdf):
     assert system.not_modelled == ("link/collision",)
 
 
+@pytest.mark.slow
 def test_results_say_what_is_not_modelled(mjcf, tmp_path):
     """Guards the list on systems, also locked and frozen, and in a run, its text and its page."""
     with pytest.warns(UserWarning, match="not used"):
