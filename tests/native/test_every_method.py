@@ -87,6 +87,18 @@ def moved(method, kind):
     return end, system
 
 
+@pytest.mark.thorough(
+    "Rattle-friction",
+    "GaussLegendre6-loop",
+    "BDF2-loop",
+    "ImplicitMidpoint-loop",
+    "StormerVerlet-loop",
+    "RKMK8-loop",
+    "BogackiShampine32-loop",
+    "DormandPrince54-loop",
+    "RungeKutta43-loop",
+    "CF4-loop",
+)
 @pytest.mark.parametrize(
     ("method", "kind"),
     [
@@ -111,6 +123,7 @@ def test_motions_and_gradients_have_programs(method, kind, monkeypatch, capfd):
 
 # Each method, and each machine: the methods differ in their tableaus, not in their loops.
 @pytest.mark.slow
+@pytest.mark.thorough("BogackiShampine32-loop", "RungeKutta43-contact")
 @pytest.mark.parametrize(
     ("method", "kind"),
     [("BogackiShampine32", "loop"), ("RungeKutta43", "contact"), ("DormandPrince54", "contact")],

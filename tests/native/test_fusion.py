@@ -148,6 +148,7 @@ def test_levels_of_optimisation_give_the_same_bits(at_level, dtype):
     same_bits(at_level(2, g, q, v, turned), at_level(1, g, q, v, turned))
 
 
+@pytest.mark.slow
 def test_a_robot_has_the_same_bits_at_all_levels(at_level):
     """A motion of an arm, alone and in lanes, which also agree with each other."""
     arm = dl.load(Path(dl.__file__).parent / "data/arm7.urdf", base="fixed")
@@ -163,6 +164,7 @@ def test_a_robot_has_the_same_bits_at_all_levels(at_level):
     same_bits(jax.tree.map(lambda x: x[0], many), at_level(1, end, q[0], v[0]))
 
 
+@pytest.mark.slow
 def test_a_robot_has_the_same_bits_when_its_code_is_replaced(monkeypatch, tmp_path):
     """One compiled function, called before and after, whose calls go to other code then."""
     monkeypatch.delenv("DIFFLIE_TIERED")

@@ -56,6 +56,7 @@ def run(where, x):
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(where)(x)
 
 
+@pytest.mark.slow
 def test_code_runs_and_stays(compiled):
     """Each function of a text is found; once in a process, and still there after a collection."""
     twice, after = address(TEXT.format(2), "twice"), address(TEXT.format(2), "next")

@@ -49,6 +49,7 @@ def moved(system, method="RKMK4", **how):
     return end, q
 
 
+@pytest.mark.slow("arm-RKMK4", "quadruped-RKMK4")
 @pytest.mark.parametrize("method", ["RKMK4", "SemiImplicitEuler"])
 @pytest.mark.parametrize("name", ["arm", "quadruped"])
 def test_a_rollout_is_one_call(monkeypatch, name, method):
@@ -69,6 +70,7 @@ def test_a_rollout_is_one_call(monkeypatch, name, method):
     assert depths and max(depths) <= 20
 
 
+@pytest.mark.slow
 def test_a_gradient_is_two_calls():
     """The states, then the loop back: rules of derivatives are written into them as well."""
     end, q = moved(gpu_programs.robot("arm", "float64"))
@@ -77,6 +79,7 @@ def test_a_gradient_is_two_calls():
     assert not any(inside for _, inside in calls)
 
 
+@pytest.mark.slow
 def test_dynamics_are_native_under_a_control_that_is_not():
     """What a call has no program for is left to XLA; the kernels within are calls of their own."""
     system = gpu_programs.robot("arm", "float64")

@@ -269,7 +269,7 @@ thorough = functools.partial(pytest.param, marks=pytest.mark.thorough)
         ("RKMK4", dl.RecursiveCheckpoint(6), {"steps": 7}),
         thorough("StormerVerlet", dl.Reversible(), {}),
         thorough("ImplicitMidpoint", dl.Direct(), {}),
-        ("RKMK4", dl.Direct(), {"until": lambda t, q, v: 0.35 - q[0]}),
+        thorough("RKMK4", dl.Direct(), {"until": lambda t, q, v: 0.35 - q[0]}),
     ],
 )
 def test_simulations(method, adjoint, how, monkeypatch):

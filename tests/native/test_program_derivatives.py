@@ -143,6 +143,17 @@ def compare(f, x, names, tolerance, dtype=np.float64):
         assert np.allclose(found, expected, tolerance, tolerance, equal_nan=True), name
 
 
+@pytest.mark.slow(
+    "arithmetic",
+    "sorted",
+    "extremes",
+    "powers",
+    "elementary",
+    "indices",
+    "rule of its argument",
+    "branches",
+    "systems",
+)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_products_and_third_derivatives(name):
     """Both modes, forward over reverse, and one over the other again."""
@@ -157,6 +168,7 @@ def test_kinks_and_ties(name, x):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("systems")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_hessians_and_batches(name):
     """Several directions at once, batches of points, and single precision."""

@@ -44,12 +44,14 @@ def test_there_are_many_kinds_of_operations():
     assert len(kinds(True)) >= 250
 
 
+@pytest.mark.slow("18", "48", "6", "12", "30", "36", "42", "54")
 @pytest.mark.parametrize("first", range(0, QUICK, TOGETHER))
 def test_programs_do_what_xla_does(first):
     check(range(first, first + TOGETHER), False)
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("[1][0-46-9]?", "2*")
 @pytest.mark.parametrize("first", range(QUICK, QUICK + SLOW, TOGETHER))
 def test_more_programs_with_all_derivatives(first):
     check(range(first, min(first + TOGETHER, QUICK + SLOW)), True)

@@ -383,6 +383,7 @@ def test_many_directions_at_a_point(count, points):
     np.testing.assert_allclose(together, one_by_one, rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.slow("False")
 @pytest.mark.parametrize("reverse", [False, True])
 def test_long_loops_inside_are_not_written_out(monkeypatch, reverse):
     """As those written out: rows known and given, derivatives, batches, in one loop around it."""

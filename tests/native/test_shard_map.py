@@ -60,6 +60,7 @@ def compared(count):
     assert "compared" in done.stdout, done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_reverse_mode_and_values_without_jit():
     compared(2)
 

@@ -168,6 +168,7 @@ TRANSFORMED = {
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("jvp", "linearize", "of a batch", "checkpoint")
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_transformations_are_those_of_a_traced_rollout(folder, monkeypatch, name):
     """Batches and derivatives, when stored, from disk, and without; also outside of a program."""
@@ -221,6 +222,7 @@ def test_it_can_be_switched_off(folder, traces, monkeypatch, name, value):
     assert traces == []
 
 
+@pytest.mark.slow
 def test_options_and_types_have_entries_of_their_own(folder, traces):
     """Each argument of simulate that a trace reads belongs to the key."""
     single = jax.tree.map(lambda x: x.astype(np.float32) if x.dtype == float else x, (arm(), START))
