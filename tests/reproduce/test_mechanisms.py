@@ -83,6 +83,9 @@ def test_elliptic_functions(m):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough(
+    "squeezer", "rolling_disk", "bricard", "asymmetric_body", "symmetric_body", "slider_crank"
+)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_start_keeps_the_constraints(problem):
     p, start = compiled(problem)[0], at(problem)
@@ -137,6 +140,7 @@ def test_the_top_is_that_on_a_spherical_joint():
     np.testing.assert_allclose(force, 15 * (centre + np.array([0, 0, 9.81])), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_pendulum_swings_as_its_closed_form():
     def rate(t, x):
         return x[1], -9.81 * np.sin(x[0])
@@ -232,6 +236,7 @@ def test_the_squeezer_starts_with_the_printed_accelerations():
     np.testing.assert_allclose(multipliers[2:], 0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_governor_has_its_minimal_form():
     b, s, b1, s1, w = 0.45, 0.52, 0.3, -0.2, 6.0
     axial, across = 0.3 * 2e-4 / 12, 0.3 * 1.0001 / 12
@@ -253,6 +258,7 @@ def test_the_governor_has_its_minimal_form():
     np.testing.assert_allclose(a, [*expected, expected[2]], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_babyboot_has_kanes_equations():
     s, c = np.sin(1.1), np.cos(1.1)
     moment = 5e-6 + 0.01 * 0.075**2 + 0.1 * 0.2**2 + 2.5e-4 * c**2 + 5e-5 * s**2
@@ -286,6 +292,7 @@ def test_free_bodies_turn_as_eulers_equations(exact, moments):
     np.testing.assert_allclose(attitude.ravel(), known[3:], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_disk_rolls_in_its_circle():
     assert bodies.disk_precession() == pytest.approx(-0.4782051992, abs=1e-10)
     a = at(bodies.rolling_disk).acceleration
@@ -295,7 +302,7 @@ def test_the_disk_rolls_in_its_circle():
     np.testing.assert_allclose(a, (after - before) / (2 * h), atol=1e-7)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_comparison_and_its_pictures(tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "NAMES", ("RKMK4", "DormandPrince54"))
     monkeypatch.setattr(comparison, "TOLERANCES", (1e-9,))

@@ -13,6 +13,7 @@ from difflie.reproduce import REPRODUCTIONS
 from difflie.reproduce.mueller import bodies, comparison
 
 
+@pytest.mark.slow
 def test_the_chain_starts_with_closed_joints():
     machine = bodies.revolute_chain()
     poses, twists = machine.start

@@ -65,7 +65,7 @@ def test_a_sliding_body_stops_by_coulombs_law():
     np.testing.assert_allclose(sticks.y[:, 4:7] - slides.y[-1, 4:7], 0, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_motions_by_both_ways(tmp_path):
     """Guards multipliers and friction along motions against (29) to (32), and their pictures."""
     results = REUSS.compute(tmp_path, samples=2)

@@ -116,6 +116,7 @@ def test_single_precision_is_close_to_double(name):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("1a", "2a", "2b", "2c", "1b")
 @each
 def test_derivatives_at_rest(name):
     """At X = 0, from the identity and from elsewhere: finite, and those of differences."""

@@ -108,6 +108,7 @@ def test_energy_and_constraints(mean, order):
         assert np.log2(defects[0] / defects[1]) == pytest.approx(order, abs=0.3)
 
 
+@pytest.mark.slow
 def test_the_work_of_forces():
     """T1 - T0 + V1 - V0 = force . (q1 - q0), and C(qm) (v0 + v1) = 0."""
     chain, force = two_links(), jnp.array((0.3, -0.8, 0.5, 1.1))
@@ -142,6 +143,7 @@ def test_derivatives(state, mean):
     check_derivatives(partial(reached, mean), phi, rate, chain, direction)
 
 
+@pytest.mark.slow
 def test_single_precision():
     chain = jax.tree.map(lambda x: x.astype(jnp.float32), two_links())
     phi, rate = PHI.astype(jnp.float32), RATE.astype(jnp.float32)

@@ -72,6 +72,7 @@ def test_momenta_are_those_of_the_thesis(rule):
     np.testing.assert_allclose(momentum + h / 4 * coriolis - h / 2 * pull, p1, rtol=1e-13)
 
 
+@pytest.mark.slow("angle_rate")
 @pytest.mark.parametrize("rule", RULES)
 def test_a_step_is_symplectic(rule):
     chain = two_links(ROUTES["multi"])
