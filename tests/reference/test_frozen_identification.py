@@ -24,8 +24,8 @@ STEPS = re.compile(r"(?<=after )\d+(?= steps)")
 ARMS, ITERATED = 1e-6, 1e-4
 # Joints that stick make the cost of these rough: rounding decides in which of its dents a fit ends.
 ROUGH = ("go2",)
-# One of a kind is enough for each change; these come with the thorough tests.
-OTHERS = "arms/gen3", "arms/tx40", "simple_pendulum", "double_pendulum", "passive_pendulum"
+# One arm is enough for each change; the others come with the thorough tests.
+OFTEN = "arms/ur10"
 
 
 def different(
@@ -87,7 +87,7 @@ def kept_of(name: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "configuration",
-    [pytest.param(c, marks=pytest.mark.thorough if c in OTHERS else ()) for c in CONFIGURATIONS],
+    [pytest.param(c, marks=() if c == OFTEN else pytest.mark.thorough) for c in CONFIGURATIONS],
 )
 def test_real_logs_give_what_they_gave(configuration):
     """Guards the numbers of all configurations that identify against changes of the code."""
