@@ -38,6 +38,7 @@ def law(t, q, v):
     return -v
 
 
+@pytest.mark.slow
 def test_simulate_checks_once():
     given = {"dt": 1e-3, "steps": 10, "control": law}
     until = lambda t, q, v: 3.0 - q[0]  # noqa: E731

@@ -79,14 +79,10 @@ def unaccounted(system, method, dt):
     return float(total[-1] - total[0] - dt / 3 * weights @ rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "order"),
-    [
-        ("RKMK4", 4),
-        pytest.param("GeneralizedAlpha", 2, marks=pytest.mark.slow),
-        pytest.param("StormerVerlet", 2, marks=pytest.mark.slow),
-        pytest.param("EnergyMomentum", 2, marks=pytest.mark.slow),
-    ],
+    [("RKMK4", 4), ("GeneralizedAlpha", 2), ("StormerVerlet", 2), ("EnergyMomentum", 2)],
 )
 def test_books_close_to_the_order(method, order):
     """Guards energy, power and losses of springs, dampers, friction and states together."""
@@ -127,6 +123,7 @@ def test_rates_of_states_are_looked_at():
     assert relaxed.good and found(rods(damping=[0.1, 0.1])).rate == 0
 
 
+@pytest.mark.slow
 def test_a_state_that_is_too_fast_is_named():
     """Guards the sentence, and that methods which solve for z have no such limit."""
     rubbed = dl.attach(rods(), Bristle("lower", 1e5, 0.5))

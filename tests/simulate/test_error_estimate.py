@@ -46,6 +46,7 @@ def honest(run, q, v, rows=False):
 _FAST = "SemiImplicitEuler RKMK4 DormandPrince54 GaussLegendre4 VariationalMidpoint".split()
 
 
+@pytest.mark.slow("VariationalMidpoint", "SemiImplicitEuler")
 @pytest.mark.parametrize(
     "method",
     [
@@ -146,6 +147,7 @@ def test_actuators_with_a_memory(actuator):
     honest(actuated(actuator, 24), exact.q, exact.v)
 
 
+@pytest.mark.slow("RKMK4")
 @pytest.mark.parametrize("method", ["RKMK4", "SemiImplicitEuler"])
 def test_against_a_stop(method):
     """Guards runs whose order is not the method's: a stiff spring that is met within a step."""
@@ -156,6 +158,7 @@ def test_against_a_stop(method):
     honest(run, exact.q, exact.v)
 
 
+@pytest.mark.slow
 def test_in_single_precision():
     """Guards the precision, and that the estimate is no less than what rounding does."""
     system = swing().astype(jnp.float32)
@@ -168,6 +171,7 @@ def test_in_single_precision():
     assert 1 / 3 < float(found.q.max()) / error < 3
 
 
+@pytest.mark.slow
 def test_within_a_transformation():
     """Guards batches, which estimate beside simulate; a batch by itself knows no system."""
 
@@ -204,6 +208,9 @@ def test_a_run_that_failed():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough(
+    "heavy_top-RKMK4", "heavy_top-SemiImplicitEuler", "pendulum-RKMK4", "bricard-RKMK4"
+)
 @pytest.mark.parametrize(
     ("problem", "method"),
     [

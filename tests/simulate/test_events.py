@@ -65,16 +65,10 @@ def quarter(angle):
     return (ellipk(m) / scale, -2 * k * scale), (slope * dk / scale, -2 * dk * scale)
 
 
-SLOW = pytest.mark.slow
-
-
+@pytest.mark.slow
+@pytest.mark.thorough("Direct()")
 @pytest.mark.parametrize(
-    "adjoint",
-    [
-        dl.Direct(),
-        pytest.param(dl.RecursiveCheckpoint(12), marks=SLOW),
-        pytest.param(dl.Reversible(), marks=SLOW),
-    ],
+    "adjoint", [dl.Direct(), dl.RecursiveCheckpoint(12), dl.Reversible()], ids=str
 )
 def test_a_pendulum_at_the_bottom(adjoint):
     """A quarter of its period, by elliptic integrals, with every adjoint of reverse mode."""

@@ -65,6 +65,7 @@ def test_a_function_without_memory_is_held():
     np.testing.assert_allclose(held.q, made.q, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_derivatives_under_every_adjoint():
     """Through command and memory, against central differences; with respect to dt as well."""
 

@@ -59,6 +59,7 @@ def momenta(system, run):
     return np.array(jax.vmap(lambda q, v: dl.momentum(system, q, v))(run.q, run.v))
 
 
+@pytest.mark.slow("10.0-*")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("spin", [10.0, 500.0])
 def test_a_spinning_ball_flies_straight_on(method, spin):
@@ -69,6 +70,7 @@ def test_a_spinning_ball_flies_straight_on(method, spin):
     np.testing.assert_allclose(run.q[-1, 4:], [run.t[-1], 0, 0], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("*-Moreau", "*-ConvexContact", "0.001-SemiImplicitEuler")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("h", [1e-3, 2e-2])
 def test_momentum_in_free_flight(method, h):
@@ -81,6 +83,7 @@ def test_momentum_in_free_flight(method, h):
     np.testing.assert_allclose(found, np.broadcast_to(found[0], found.shape), rtol=0, atol=2e-11)
 
 
+@pytest.mark.slow
 def test_momentum_in_single_precision():
     """f32 keeps momentum to its own rounding."""
     system = TREE.replace(gravity=STILL).astype(jnp.float32)
@@ -90,6 +93,7 @@ def test_momentum_in_single_precision():
     np.testing.assert_allclose(found, np.broadcast_to(found[0], found.shape), rtol=0, atol=3e-4)
 
 
+@pytest.mark.slow("ConvexContact", "Moreau")
 @pytest.mark.parametrize("method", METHODS)
 def test_energy_in_free_flight(method):
     """A free body's energy is bounded by its momentum: it stays within 15 percent for 20 s."""
@@ -111,6 +115,7 @@ def test_spin_of_what_falls_or_flies_fast(method):
     np.testing.assert_allclose(found - found[0], gained, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow("Moreau")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_ball_joint_keeps_angular_momentum_about_its_centre(method):
     """Of a body on a ball joint with an arm; under gravity, its vertical component."""
@@ -136,12 +141,9 @@ def pulled(t, q, v):
     return jnp.stack((0.3 * v[:6], jnp.array([0.1, -0.2, 0.1, 1.0, 2, -1]), jnp.zeros(6)))
 
 
-SLOW = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    "kind", ["tree", *(pytest.param(k, marks=SLOW) for k in ("wrenches", "loop", "ball"))]
-)
+@pytest.mark.slow
+@pytest.mark.thorough("loop", "ball")
+@pytest.mark.parametrize("kind", ["tree", "wrenches", "loop", "ball"])
 def test_first_order_with_everything_that_acts(kind):
     """Errors against RKMK4 halve with the step, under torques, wrenches, loops and gravity."""
     system, v, given = TREE, jnp.array([1.0, -2, 3, 0.5, 0, 0.2, 1, -2]), {}
@@ -184,6 +186,7 @@ def test_a_floating_loop_keeps_its_momentum():
     np.testing.assert_allclose(found, np.broadcast_to(found[0], found.shape), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_ball_rolls_on():
     """A rolling ball keeps its speed: friction does no work."""
     ball = dl.tree([dl.Body(name="b", joint=dl.Free(), mass=0.4, inertia=4e-4 * np.eye(3))])
@@ -213,9 +216,9 @@ def test_a_fixed_base_is_stepped_as_by_the_body_fixed_scheme():
     np.testing.assert_array_equal(*runs)
 
 
-@pytest.mark.parametrize(
-    "dtype", [jnp.float64, pytest.param(jnp.float32, marks=SLOW)], ids=["f64", "f32"]
-)
+@pytest.mark.slow("0.0-f64")
+@pytest.mark.thorough("*-f32")
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32], ids=["f64", "f32"])
 @pytest.mark.parametrize("speed", [0.0, 1.0])
 def test_derivatives_of_a_step(speed, dtype):
     """Both modes agree, and with differences, by state and numbers, at rest and turning."""

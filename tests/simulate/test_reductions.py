@@ -39,6 +39,7 @@ def reduced(run, quantity):
     return np.asarray(dq.along(quantity, PENDULUM, run))
 
 
+@pytest.mark.slow
 def test_they_are_those_of_the_whole_motion():
     """Guards every reduction against numpy's of all saved rows."""
     run = swing(X, save_every=1)

@@ -118,6 +118,7 @@ def test_under_transformations_nothing_is_warned_of_and_the_result_tells():
     assert np.isfinite(jax.grad(lambda s: end(s).q[-1].sum())(1.0))
 
 
+@pytest.mark.slow
 def test_what_constraints_hold_is_not_counted():
     """A damper between parts that constraints couple to a heavy one is resolved."""
     system = dl.constrain(ARM, Proportional(["upper", "lower"], [1.0, -1.0]))
@@ -146,6 +147,7 @@ def test_free_flight_that_loses_its_momentum_says_so(method, spin, word):
     assert word in str(run.result) and ("free body" in str(run.result)) == bool(word)
 
 
+@pytest.mark.slow
 def test_free_flight_is_judged_only_where_nothing_else_acts():
     """At rest and falling it is fine; under dampers, wrenches and constraints nothing is said."""
     still, v = jnp.zeros(6), jnp.array([0, 50.0, 0, 1.0, 0, 0])

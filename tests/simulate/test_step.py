@@ -31,6 +31,7 @@ def test_steps_are_those_of_simulate():
             np.testing.assert_allclose((q, v), (run.q[-1], run.v[-1]), rtol=1e-14)
 
 
+@pytest.mark.slow("EnergyMomentum")
 @pytest.mark.parametrize("method", ["BDF2", "VariationalMidpoint", "EnergyMomentum", "Moreau"])
 def test_the_first_step_of_every_family(method):
     run = dl.simulate(PENDULUM, [1.9], [0.4], dt=0.05, steps=1, method=method, control=push)
