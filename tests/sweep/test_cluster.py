@@ -58,7 +58,7 @@ def test_a_killed_worker_changes_nothing(others, whole, tmp_path):
     killed_then_same(others, whole, tmp_path, {4})
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in (1, 2))]
 )
@@ -105,6 +105,7 @@ def test_functions_travel(client, whole):
                 assert float(table["value"][0]) == table["value"].dtype.type(1) / 3
 
 
+@pytest.mark.slow
 def test_files_are_swept_on_a_cluster(client, tmp_path, monkeypatch, capsys):
     """Guards --scheduler, with a function of a module beside the file, and what is said."""
     (tmp_path / "beside.py").write_text("def cube(numbers):\n    return numbers['x'] ** 3\n")
@@ -173,7 +174,7 @@ def test_schedulers_that_are_not_there_are_named(monkeypatch):
         dl.sweep(lambda numbers: {"y": numbers["x"]}, few, engine=Dask(3))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_chunk_that_ends_its_workers_is_left_out(tmp_path):
     """Guards that all others are there, its name, and that the same call computes it."""
 
@@ -227,7 +228,7 @@ def test_workers_that_do_not_come_back_end_a_sweep(tmp_path):
         Dask(local, patience=-1)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_parcel_that_ended_workers_is_sent_again(tmp_path, monkeypatch):
     """Guards that workers which end while they receive what is swept do not end the sweep."""
     once, real = tmp_path / "once", cluster.packed
@@ -259,6 +260,7 @@ def test_a_parcel_that_ended_workers_is_sent_again(tmp_path, monkeypatch):
     assert table["square"].values.tolist() == [0, 1, 4, 9]
 
 
+@pytest.mark.slow
 def test_what_is_made_from_a_failed_parcel_is_not_waited_for(client):
     """Guards a chunk that Dask never computes again, as what it needs has ended workers."""
     from distributed.scheduler import KilledWorker
@@ -271,7 +273,7 @@ def test_what_is_made_from_a_failed_parcel_is_not_waited_for(client):
     assert cluster._Workers(client, 0.0).result(never, 1, False, parcel) is None
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_workers_come_as_they_are_needed(whole):
     """Guards a cluster that adapts, from no worker on."""
     with distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=":0") as local:

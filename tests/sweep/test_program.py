@@ -47,6 +47,7 @@ def together(*endings, store):
     return [(p.returncode, *text) for p, text in zip(processes, said, strict=True)]
 
 
+@pytest.mark.slow
 def test_two_processes_compute_one_table(whole, tmp_path):
     """Guards that each computes its half, and returns all, bit for bit."""
     for status, printed, errors in together("", "", store=tmp_path / "store"):
@@ -57,6 +58,7 @@ def test_two_processes_compute_one_table(whole, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("fail-1")
 @pytest.mark.parametrize(
     ("ending", "who"),
     [

@@ -82,6 +82,7 @@ def parts(tmp_path, monkeypatch):
     return importlib.import_module("parts_with_states")
 
 
+@pytest.mark.slow
 def test_starts_and_numbers_by_name(parts):
     """Guards that rows of a sweep are the runs with these z0 and numbers, with derivatives."""
     hinge = dl.Revolute(axis=(1, 0, 0), name="hinge", armature=0.2)

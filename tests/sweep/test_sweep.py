@@ -61,6 +61,7 @@ def test_rows_do_not_depend_on_chunks(whole):
     assert_alike(dl.sweep(SWINGS, DESIGN, chunk=333).load(), whole)
 
 
+@pytest.mark.slow
 def test_derivatives_are_columns():
     """Guards gradient=True against differences."""
     few = dl.Listed({"bob/mass": [1.0, 1.5], "q0/hinge": [0.3, -0.7]})
@@ -77,6 +78,7 @@ def test_derivatives_are_columns():
     assert slope.attrs["units"] == "rad/s / (rad)"
 
 
+@pytest.mark.slow
 def test_solves_are_swept():
     """Guards a sweep over solutions: the least squares of a line, and an optimal control."""
     from difflie import control as dc
@@ -102,6 +104,7 @@ def test_solves_are_swept():
     assert (np.diff(table["cost"]) > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [0, 1, 2])
 def test_a_killed_sweep_goes_on(moment, whole, tmp_path):
     """Guards kill -9 at some moment, after which the same call ends with the same store."""
@@ -109,6 +112,26 @@ def test_a_killed_sweep_goes_on(moment, whole, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough(
+    "3",
+    "4",
+    "6",
+    "7",
+    "8",
+    "10",
+    "11",
+    "12",
+    "14",
+    "15",
+    "16",
+    "18",
+    "19",
+    "20",
+    "22",
+    "5",
+    "9",
+    "13",
+)
 @pytest.mark.parametrize("moment", range(3, 23))
 def test_a_killed_sweep_goes_on_from_any_moment(moment, whole, tmp_path):
     """Guards the same at twenty more moments."""
@@ -149,6 +172,7 @@ def test_a_corrupted_chunk_is_done_again(whole, tmp_path):
     assert_alike(table.load(), whole)
 
 
+@pytest.mark.slow
 def test_exchanged_chunks_are_done_again(whole, tmp_path):
     """Guards that the files of two chunks, of two columns, and of two checksums are told apart."""
     out = tmp_path / "store"

@@ -81,6 +81,7 @@ def file(tmp_path):
     return written
 
 
+@pytest.mark.slow
 def test_a_file_is_computed_and_goes_on(file, tmp_path):
     """Guards all kinds of numbers and reductions of a file, and that it is not computed twice."""
     config = read_sweep(file(), allow_code=True)
@@ -161,6 +162,7 @@ def test_faults_are_named(fault, file, tmp_path):
     assert str(tmp_path / "sweep.toml") in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_command(file, tmp_path):
     """Guards the command with its results as JSON, and its exit status for a fault."""
 

@@ -36,6 +36,7 @@ def names(n):
     return [f"number {k}" for k in range(n)]
 
 
+@pytest.mark.slow
 def test_a_page_of_a_sweep_with_failures(tmp_path):
     """Guards what a page says of rows, numbers, outputs, sensitivity and its origin."""
     of = {name: dl.Uniform(0.0, 1.0) for name in names(3)}
@@ -76,6 +77,7 @@ class Enough(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_a_page_of_a_sweep_that_has_not_ended(tmp_path):
     """Guards that a page is made at any time, and says of which rows it is."""
 
@@ -94,6 +96,7 @@ def test_a_page_of_a_sweep_that_has_not_ended(tmp_path):
     assert "By rank correlation it goes most with number 1" in said
 
 
+@pytest.mark.slow
 def test_failures_say_why(tmp_path):
     """Guards the reasons of rows that are refused, a system's units, and derivatives."""
     swings = dl.Motions(PENDULUM, {"peak": dq.Peak(dq.Velocities())}, dt=1e-2, steps=5)

@@ -121,6 +121,7 @@ def test_results_of_several_entries_have_ends_only(table):
     assert ends.left_out == {"not finite": 1}
 
 
+@pytest.mark.slow
 def test_a_large_table_takes_little_memory(tmp_path, monkeypatch):
     """1e5 rows of 60 numbers, 48 MB, of which few are held at once."""
 
