@@ -160,6 +160,7 @@ def step_sizes(system):
     return np.array(list(loops(gradient.jaxpr)))
 
 
+@pytest.mark.slow
 def test_the_numbers_are_folded_into_the_programs():
     # Of the step and of its derivative about half is left.
     sizes, folded = step_sizes(arm()), step_sizes(arm().frozen())
@@ -202,13 +203,15 @@ for tree in (Tree.of(system.frozen()), jax.jit(lambda x: Tree.of(system.frozen()
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, check=True)
 
 
+@pytest.mark.slow
+@pytest.mark.thorough("float32-neutral", "float32-moving")
 @pytest.mark.parametrize(
     ("dtype", "start"),
     [
         (jnp.float64, "moving"),
         (jnp.float32, "neutral"),
-        pytest.param(jnp.float64, "neutral", marks=pytest.mark.slow),
-        pytest.param(jnp.float32, "moving", marks=pytest.mark.slow),
+        (jnp.float64, "neutral"),
+        (jnp.float32, "moving"),
     ],
 )
 def test_motions_and_gradients_agree(dtype, start):
@@ -232,6 +235,7 @@ def test_a_batch_of_states_agrees():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("Direct", "Reversible")
 @pytest.mark.parametrize("adjoint", ADJOINTS, ids=lambda a: type(a).__name__)
 def test_every_adjoint_agrees(adjoint):
     # First derivatives, and second ones but for the adjoint that steps back.
@@ -248,7 +252,7 @@ def test_every_adjoint_agrees(adjoint):
         equal(second(system.frozen(), q, v), second(system, q, v), 1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("traversal", ["scanned"], indirect=True)
 def test_a_large_tree_agrees(traversal):
     # Passes along a tree that are loops, in which the numbers are looked up.

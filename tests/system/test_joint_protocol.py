@@ -113,6 +113,7 @@ CASES = [
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("bodies-unrolled", "few-scanned")
 @pytest.mark.parametrize(("machine", "traversal"), CASES, indirect=["traversal"])
 def test_every_algorithm_takes_them(machine, traversal):
     """Against the slow dynamics, which knows them by itself, and against each other."""
@@ -140,6 +141,7 @@ def test_every_algorithm_takes_them(machine, traversal):
         assert error(one, other) < (1e-14 * condition if solved else 1e-11), name
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single():
     """Shapes and precision of what joints return are those of the state."""
     system = dl.tree(few())

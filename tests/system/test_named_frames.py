@@ -87,6 +87,7 @@ def robots_urdf():
     return dl.examples.path("arm7")
 
 
+@pytest.mark.slow
 def test_rates_of_jacobians_at_a_frame(two):
     """Guards the three rates at a frame against derivatives along the motion."""
     system, _ = two
@@ -116,6 +117,7 @@ def test_a_body_wins_over_a_site_of_its_name(two):
         dl.jacobian(system, q, "tcp", "local")
 
 
+@pytest.mark.slow
 def test_quantities_take_frames(two):
     """Guards positions, gyroscopes and accelerations at a name, and at a frame on a named one."""
     system, _ = two
@@ -130,6 +132,7 @@ def test_quantities_take_frames(two):
     np.testing.assert_allclose(dq.Distance("tcp", beyond)(system, q, v, None, 0.0), 0.5)
 
 
+@pytest.mark.slow
 def test_poses_depend_on_frames(two):
     """Guards that frames are leaves, batched and differentiated, and keep a system's precision."""
     system, _ = two
@@ -166,6 +169,7 @@ COUPLINGS = {
 }
 
 
+@pytest.mark.slow("stop")
 @pytest.mark.parametrize("kind", COUPLINGS)
 def test_forces_at_frames_are_those_at_massless_bodies(kind):
     """Guards points and directions in frames: a frame acts as a body without mass fixed there."""
