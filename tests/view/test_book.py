@@ -75,6 +75,13 @@ def printed(book, page):
 
 
 @pytest.mark.slow
+def test_every_block_of_the_readme_prints(book):
+    """Guards what anybody runs first; a block that fails ends the build."""
+    said = printed(book, "project/readme.html")
+    assert [bool(text.strip()) for text in said] == [True] * 4
+
+
+@pytest.mark.slow
 def test_a_sensor_of_ones_own_is_found(book):
     """Guards the numbers on the page of sensors: the anchor and the bias, within their errors."""
     (said,) = printed(book, "sensors.html")

@@ -149,6 +149,7 @@ def test_clipped_polygons_have_the_seen_area():
     assert len(clip_polygon((square - (0, 0, 4, 0)) @ np.asarray(cam.frustum()).T)) == 0
 
 
+@pytest.mark.slow
 def test_the_pose_of_a_camera_is_found_from_points():
     """Where a camera stands, from the pixels of known points, by gradients on SE(3)."""
     true, x = camera(), cloud()

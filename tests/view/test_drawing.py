@@ -239,6 +239,7 @@ def test_surfaces_know_what_they_enclose_and_their_outlines():
     assert len(starts) == 9  # of the twelve edges three are behind
 
 
+@pytest.mark.slow
 def test_impulses_of_hard_contacts_are_drawn():
     """A ball that rests on hard ground is carried by its weight times the step, at its foot."""
     ball = dl.Body(name="ball", joint=dl.Translation(), mass=1.0)

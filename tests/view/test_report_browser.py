@@ -7,6 +7,7 @@ from difflie.view.report import Figure, Report, Section, Table, Worked
 from difflie.view.report_page import write_html
 
 
+@pytest.mark.slow
 def test_pictures_are_enlarged(browser, tmp_path):
     """Guards keys, click and drag on an enlarged picture, and that a wide table moves alone."""
     names = [f"a column {k}" for k in range(30)]

@@ -43,6 +43,7 @@ def draw(canvas):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("50-12")
 @pytest.mark.parametrize("n", [1, 2, 6, 12])
 @pytest.mark.parametrize("m", [1, 50])
 def test_all_sizes_are_drawn(n, m):

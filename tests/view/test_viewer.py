@@ -95,6 +95,7 @@ def test_a_gizmo_puts_its_body_at_its_pose(k):
     assert unset(system) == []
 
 
+@pytest.mark.slow
 def test_posing_closes_loops():
     """A slider of a machine with loops moves the others along; where it cannot, nothing moves."""
     system = dl.load(CONFIGS / "fourbar_leg.urdf", loops=CONFIGS / "fourbar_leg.loops.toml")
@@ -277,6 +278,7 @@ def test_nothing_to_show_is_told():
         show([])
 
 
+@pytest.mark.slow
 def test_all_that_can_be_shown_is_drawn(tmp_path):
     """Springs, contact forces, momentum, frames and traces of a motion, side by side with another.
 

@@ -93,6 +93,7 @@ def still(page) -> np.ndarray:
     return seen[-1]
 
 
+@pytest.mark.slow
 def test_a_slider_moves_a_link_and_back(page, viewer):
     """The link is elsewhere in the picture at another coordinate, and back at the old one."""
     page.get_by_role("tab", name="Joints").click()
@@ -113,6 +114,7 @@ def test_a_slider_moves_a_link_and_back(page, viewer):
     until(lambda: apart(before, picture(page)) < 0.002, page)
 
 
+@pytest.mark.slow
 def test_playback_advances_and_pauses(page, viewer):
     """The motion and its time go on until it is paused."""
     page.get_by_role("tab", name="Motion").click()
@@ -160,6 +162,7 @@ def test_a_body_is_dragged_while_it_is_simulated(page, viewer):
     until(lambda: not viewer.live.running, page)
 
 
+@pytest.mark.slow
 def test_a_recording_plays_from_a_file_without_a_network(browser, scenes, tmp_path):
     """The file asks for nothing else, shows the machine, and moves it."""
     path = record(scenes[1], tmp_path / "motion.html")
