@@ -40,16 +40,15 @@ def check_against_coal(kind_a: str, kind_b: str, n: int, tolerance: float = 2e-1
     assert error[known].max() < 0
 
 
-def mostly_slow(
-    pairs: list[tuple[str, str]],
-    *quick: tuple[str, str],
-    thorough: Sequence[tuple[str, str]] = (),
-) -> Any:
-    """Parameters `kinds`: those pairs, all but a few only in slow or in thorough tests."""
-    marks = [() if kinds in quick else pytest.mark.slow for kinds in pairs]
-    params = [pytest.param(kinds, marks=m) for kinds, m in zip(pairs, marks, strict=True)]
+Kinds = Sequence[tuple[str, str]]
+
+
+def pairs_of(*quick: tuple[str, str], slow: Kinds = (), thorough: Kinds = ()) -> Any:
+    """Parameters `kinds`: pairs of every run, and those of slow and of thorough tests."""
+    params = [pytest.param(kinds) for kinds in quick]
+    params += [pytest.param(kinds, marks=pytest.mark.slow) for kinds in slow]
     params += [pytest.param(kinds, marks=pytest.mark.thorough) for kinds in thorough]
-    return pytest.mark.parametrize("kinds", params)
+    return pytest.mark.parametrize("kinds", params, ids="-".join)
 
 
 def check_optimal(kind_a: str, kind_b: str, n: int) -> None:

@@ -36,6 +36,7 @@ def test_signed_distances_are_those_of_coal(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("sphere", "capsule")
 @EVERY
 def test_many_signed_distances(kind):
     """Guards values of rare positions."""
@@ -45,7 +46,12 @@ def test_many_signed_distances(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", ["sphere", *(pytest.param(k, marks=pytest.mark.slow) for k in ("capsule", "box"))]
+    "kind",
+    [
+        "sphere",
+        pytest.param("box", marks=pytest.mark.slow),
+        pytest.param("capsule", marks=pytest.mark.thorough),
+    ],
 )
 def test_derivatives(kind):
     """Guards the derivatives of gap and normal, in both modes."""
@@ -79,6 +85,7 @@ def touching(found, within=1e-6):
     return found.first.to_array()[np.asarray(found.valid & (found.gap < within))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("numbers", "place", "turn", "points", "area"),
     [
@@ -111,6 +118,7 @@ def test_points_of_a_stack_do_not_flicker():
         assert len(touching(found)) == 4
 
 
+@pytest.mark.slow
 def test_the_least_gap_of_valid_points_is_the_distance_of_edges():
     """Guards the point where two edges cross, overlapping and apart."""
     for height in (-0.01, 0.01):
@@ -126,6 +134,7 @@ def test_the_least_gap_of_valid_points_is_the_distance_of_edges():
         assert np.allclose([found.first.x, found.first.y], [0, 0.1], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_positions_without_a_single_normal():
     """Guards equal centres, points on faces and axes that are parallel: nothing is NaN."""
     cube, at = box(1.0, 1.0, 1.0), pose([0, 0, 0])
@@ -156,10 +165,12 @@ def test_a_capsule_on_a_box_touches_at_both_ends():
     assert np.abs(found.gap[0]) < 1e-12
 
 
+@pytest.mark.slow
 def test_derivatives_on_a_border_of_features_lie_between_those_beside_it():
     """Guards a sphere at the edge of a face, inside and outside, and a box flat on a box."""
     cube, at = box(1.0, 1.0, 1.0), pose([0, 0, 0])
 
+    @jax.jit
     def gap(point):
         where = Transform(Matrix.from_array(jnp.eye(3)), Vector(point[0], point[1] * 0, point[1]))
         return contact_points("sphere", "box")(where, (0.2,), at, cube).gap[0]
@@ -169,12 +180,14 @@ def test_derivatives_on_a_border_of_features_lie_between_those_beside_it():
     assert (inside >= 0).all()
     assert np.allclose(jax.grad(gap)(jnp.array([1.0, 1.5])), [0, 1])
 
-    def tilted(angle):
+    @jax.jit
+    @jax.grad
+    def slope(angle):
         turn = Matrix.from_array(so3.exp(jnp.array([0.0, 1.0, 0.0]) * angle))
         lying = Transform(turn, Vector(*jnp.array([0.0, 0.0, 1.19])))
         find = contact_points("box", "box")
         return deepest(find(at, cube, lying, box(0.3, 0.3, 0.2))).gap
 
-    assert abs(jax.grad(tilted)(0.0)) <= 0.3 + 1e-12
-    assert jax.grad(tilted)(1e-9) == pytest.approx(-0.3, abs=1e-6)
-    assert jax.grad(tilted)(-1e-9) == pytest.approx(0.3, abs=1e-6)
+    assert abs(slope(0.0)) <= 0.3 + 1e-12
+    assert slope(1e-9) == pytest.approx(-0.3, abs=1e-6)
+    assert slope(-1e-9) == pytest.approx(0.3, abs=1e-6)

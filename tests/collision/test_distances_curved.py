@@ -7,7 +7,7 @@ from checks_of_distances import (
     check_optimal,
     check_points,
     checked,
-    mostly_slow,
+    pairs_of,
     pose,
 )
 from pairs_at_random import at_random, by_coal, by_search, result
@@ -17,13 +17,13 @@ from difflie.groups.components import Vector
 
 CYLINDERS = [(kind, "cylinder") for kind in ("sphere", "capsule", "box", "cylinder")]
 ELLIPSOIDS = [(kind, "ellipsoid") for kind in ("sphere", "capsule", "box", "cylinder", "ellipsoid")]
-REPEATED = [("cylinder", "cylinder"), ("box", "ellipsoid"), ("ellipsoid", "ellipsoid")]
 MANY = [
-    *((kinds, 2_000) for kinds in REPEATED),
+    (("ellipsoid", "ellipsoid"), 2_000),
     *(pytest.param(k, 10_000, marks=pytest.mark.thorough) for k in CYLINDERS + ELLIPSOIDS),
 ]
-EVERY = pytest.mark.parametrize("kinds", CYLINDERS + ELLIPSOIDS)
-QUICK = [("capsule", "cylinder"), ("box", "ellipsoid")]
+QUICK = [("sphere", "cylinder"), ("sphere", "ellipsoid"), ("capsule", "ellipsoid")]
+EVERY = pairs_of(*QUICK, slow=[k for k in CYLINDERS + ELLIPSOIDS if k not in QUICK])
+OFTEN = [("capsule", "cylinder"), ("box", "ellipsoid")]
 
 
 @EVERY
@@ -61,13 +61,16 @@ def test_a_sphere_and_a_point_are_alike():
     assert np.abs(result(pairs).gap - expected).max() < 1e-9
 
 
-@mostly_slow([("cylinder", "ellipsoid"), *QUICK], QUICK[0], thorough=[("cylinder", "cylinder")])
+@pairs_of(
+    slow=OFTEN[:1],
+    thorough=[("cylinder", "ellipsoid"), ("cylinder", "cylinder"), *OFTEN[1:]],
+)
 def test_derivatives(kinds):
     """Guards the derivatives of gap and normal, in both modes."""
     check_derivatives(*kinds, 100)
 
 
-@mostly_slow([("sphere", "cylinder"), ("ellipsoid", "ellipsoid"), *QUICK], *QUICK)
+@pairs_of(("sphere", "cylinder"), slow=OFTEN, thorough=[("ellipsoid", "ellipsoid")])
 def test_points(kinds):
     """Guards points, normals, the mirrored pair and single precision."""
     check_points(*kinds, 100)
@@ -83,7 +86,7 @@ NUMBERS = {
 REACH = {"sphere": 0.4, "capsule": 0.9, "cylinder": 0.8, "box": 0.5, "ellipsoid": 0.5}
 
 
-@mostly_slow([("box", "cylinder"), ("capsule", "ellipsoid")], thorough=QUICK)
+@pairs_of(slow=[("capsule", "ellipsoid")], thorough=[("box", "cylinder"), *OFTEN])
 def test_shapes_on_one_axis(kinds):
     """Guards upright shapes on top of each other, and of one centre: exact, and nothing is NaN."""
     numbers = [NUMBERS[kind] for kind in kinds]
@@ -96,6 +99,7 @@ def test_shapes_on_one_axis(kinds):
     checked(kinds, pose([0, 0, 0]), numbers[0], pose([0, 0, 0]), numbers[1])
 
 
+@pytest.mark.slow
 def test_a_cylinder_on_a_box_touches_all_around():
     """Guards the points of a cylinder that stands on a box, over its edge too, or lies there."""
     at, cylinder, box = pose([0, 0, 0]), NUMBERS["cylinder"], NUMBERS["box"]

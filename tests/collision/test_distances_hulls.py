@@ -1,15 +1,14 @@
 import numpy as np
 import pytest
-from checks_of_distances import check_derivatives, check_optimal, check_points, mostly_slow
+from checks_of_distances import check_derivatives, check_optimal, check_points, pairs_of
 from pairs_at_random import SIGNS, Pairs, at_random, by_hulls, result
 
 POLYTOPES = [(kind, "hull") for kind in ("sphere", "capsule", "box", "hull")]
 PAIRS = [*POLYTOPES, ("cylinder", "hull"), ("ellipsoid", "hull")]
-EVERY = pytest.mark.parametrize("kinds", PAIRS)
-QUICK = ("box", "hull")
+QUICK = [("sphere", "hull"), ("box", "hull")]
 
 
-@pytest.mark.parametrize("kinds", POLYTOPES)
+@pairs_of(*QUICK, slow=[kinds for kinds in POLYTOPES if kinds not in QUICK])
 def test_full_precision(kinds):
     """Guards 1e-10 against hulls of differences of vertices."""
     pairs = at_random(*kinds, 200, seed=3)
@@ -22,7 +21,7 @@ def test_full_precision(kinds):
 @pytest.mark.parametrize(
     ("kinds", "count"),
     [
-        *((kinds, 2_000) for kinds in POLYTOPES[-2:]),
+        (("hull", "hull"), 2_000),
         *(pytest.param(kinds, 10_000, marks=pytest.mark.thorough) for kinds in POLYTOPES),
     ],
 )
@@ -34,24 +33,25 @@ def test_many_signed_distances(kinds, count):
     assert error.max() < 0.05
 
 
-@EVERY
+@pairs_of(*QUICK, slow=[kinds for kinds in PAIRS if kinds not in QUICK])
 def test_signed_distances_are_optimal(kinds):
     """Guards values: apart, points in both shapes; overlapping, no direction separates better."""
     check_optimal(*kinds, 100)
 
 
-@mostly_slow([("hull", "hull"), ("ellipsoid", "hull"), QUICK])
+@pairs_of(slow=[("ellipsoid", "hull")], thorough=[("hull", "hull"), ("box", "hull")])
 def test_derivatives(kinds):
     """Guards the derivatives of gap and normal, in both modes."""
     check_derivatives(*kinds, 100)
 
 
-@mostly_slow([("sphere", "hull"), ("cylinder", "hull"), QUICK], QUICK)
+@pairs_of(slow=[("box", "hull")], thorough=[("sphere", "hull"), ("cylinder", "hull")])
 def test_points(kinds):
     """Guards points, normals, the mirrored pair and single precision."""
     check_points(*kinds, 100)
 
 
+@pytest.mark.slow
 def test_a_hull_of_the_corners_of_a_box_is_that_box():
     """Guards hulls against boxes, faces with four corners among them."""
     boxes = at_random("box", "box", 200, seed=5)

@@ -45,6 +45,7 @@ def test_points_span_what_two_faces_share(turn):
     assert ConvexHull(points[:, :2]).volume > (0.9999 if turn == 0 else 0.65) * whole
 
 
+@pytest.mark.slow("cylinder")
 @pytest.mark.parametrize("kind", ["cylinder", "capsule"])
 def test_what_lies_touches_at_both_ends(kind):
     """Guards cylinders and capsules that lie on a hull, over its edge, and on a parallel one."""
@@ -62,6 +63,7 @@ def test_what_lies_touches_at_both_ends(kind):
     np.testing.assert_allclose(points, [[0, 0, 0.4 - 1e-3]], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_derivatives_of_corners():
     """Guards gaps and places of all points by a motion, against differences."""
     below = pose([0, 0, 0])
@@ -77,6 +79,7 @@ def test_derivatives_of_corners():
     np.testing.assert_allclose(ours, np.moveaxis(steps, 0, -1), atol=2e-8)
 
 
+@pytest.mark.slow
 def test_faces_that_coincide():
     """Guards finite derivatives where sides lie on each other, and all four corners."""
     found = checked(("box", "hull"), pose([0, 0, 0.999]), BOX, pose([0, 0, 0]), CORNERS)
@@ -107,6 +110,7 @@ PAIRS = {
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("*-standing", "*-box", "lying-*", "hull-hull")
 @pytest.mark.parametrize(("upper", "lower"), PAIRS)
 def test_what_rests_does_not_drift(upper, lower):
     """Guards rest for 10 s, a little off the middle, and the depth by the number of points."""

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from checks_of_distances import pairs_of
 from pairs_at_random import at_random, result
 
 import difflie as dl
@@ -21,14 +22,8 @@ PAIRS = [("plane", kind) for kind in KINDS]
 PAIRS += list(itertools.combinations_with_replacement(KINDS, 2))
 QUICK = ("plane", "hull"), ("box", "box")
 # One search does for all pairs, so that these, which have every kind, stand for the others.
-OFTEN = ("plane", "cylinder"), ("sphere", "capsule"), ("capsule", "ellipsoid"), ("cylinder", "hull")
-EVERY = pytest.mark.parametrize(
-    "kinds",
-    [
-        *(pytest.param(p, marks=() if p in QUICK else pytest.mark.slow) for p in QUICK + OFTEN),
-        *(pytest.param(p, marks=pytest.mark.thorough) for p in PAIRS if p not in QUICK + OFTEN),
-    ],
-)
+OFTEN = ("plane", "cylinder"), ("sphere", "capsule"), ("capsule", "ellipsoid")
+EVERY = pairs_of(*QUICK, slow=OFTEN, thorough=[p for p in PAIRS if p not in QUICK + OFTEN])
 R = 0.02
 
 
@@ -101,6 +96,8 @@ def reaches(pairs, i, n, radius):
     return total - sum(mu * np.log(np.exp(c / mu).sum(axis=1)) for c in corners)
 
 
+@pytest.mark.slow("box-box")
+@pytest.mark.thorough("capsule-ellipsoid")
 @EVERY
 def test_derivatives(kinds):
     """Guards gradients, in both modes, and second derivatives, against differences."""
@@ -137,22 +134,24 @@ def rocking(first, second, smoothing, height):
     body = dl.Body(name="a", joint=dl.Free(), mass=1.0, inertia=np.eye(3))
     system = dl.chain([body]).with_shapes({"a": first, "b": second})
 
-    def gap(angle):
+    @jax.jit
+    @jax.grad
+    def slope(angle):
         q = system.neutral().at[6].set(height)
         q = q.at[:4].set(dl.quaternion.exp(jnp.array([angle, 0.0, 0.0])))
         return dl.distance(system, q, "a", "b", smoothing=smoothing).distance[0]
 
-    return [float(jax.grad(gap)(angle)) for angle in (-1e-6, 1e-6)]
+    return [float(slope(angle)) for angle in (-1e-6, 1e-6)]
 
 
+@pytest.mark.slow("box")
+@pytest.mark.thorough("cylinder")
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         (dl.Box("a", (0.1, 0.2, 0.1)), dl.Plane()),
         (dl.Box("a", (0.1, 0.2, 0.1)), dl.Box(None, (0.5, 0.5, 0.1))),
-        pytest.param(
-            *(dl.Cylinder("a", 0.2, 0.1), dl.Box(None, (0.5, 0.5, 0.1))), marks=pytest.mark.slow
-        ),
+        (dl.Cylinder("a", 0.2, 0.1), dl.Box(None, (0.5, 0.5, 0.1))),
     ],
     ids=["plane", "box", "cylinder"],
 )
