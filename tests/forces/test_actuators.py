@@ -118,6 +118,7 @@ def test_along_an_axis_it_is_the_jacobian():
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 @three_methods
 def test_a_constant_force_along_an_axis_is_a_follower_force(method):
     """To the error of the method, which are not alike for energy and momentum."""
@@ -177,6 +178,7 @@ def end(lag, adjoint=None, steps=24):
     return run.v[-1, 0]
 
 
+@pytest.mark.slow
 def test_derivatives_by_the_lag():
     """Forward and reverse, in a batch, against the closed form; with few states kept as well."""
     h = 1e-6
@@ -434,6 +436,7 @@ def test_commands_have_one_number_for_each():
         dl.save(system, "nowhere.urdf")
 
 
+@pytest.mark.slow
 def test_numbers_are_found_in_torques_and_motions():
     """A servo's gain from what it is told, with a joint that nothing moves; a lag from windows."""
     bare = chain().replace(damping=[0.1, 0.2])

@@ -11,6 +11,7 @@ KP, KD, WANTED = 30.0, 2.0, 0.4
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("RKMK4")
 @pytest.mark.parametrize("method", ["RKMK4", "GeneralizedAlpha"])
 def test_a_servo_is_the_torque_of_its_law(method):
     """The same motion as that of the law written as a control, constraints kept."""

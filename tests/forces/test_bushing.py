@@ -151,6 +151,7 @@ def test_a_spring_with_a_damper_is_both():
     assert both.energy(at) == parts[0].energy(at)
 
 
+@pytest.mark.slow
 def test_a_machine_on_a_bushing_keeps_its_energy_until_it_is_damped():
     """And its stiffness matrix at rest is K, as the frames coincide."""
     block = dl.Body(name="block", joint=dl.Free(), mass=2.0, inertia=np.diag((0.1, 0.2, 0.3)))
@@ -168,6 +169,7 @@ def test_a_machine_on_a_bushing_keeps_its_energy_until_it_is_damped():
         assert low < float(total[-1] - total[0]) < high
 
 
+@pytest.mark.slow("0.0")
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 0.7, 1.3, 3.0])
 def test_a_stop_of_rotation_and_springs_of_higher_order(angle):
     """Moments along the rotation; nothing is singular without one, in single precision as well."""

@@ -265,9 +265,9 @@ def touching():
     return dl.attach(bare.replace(**limits), *contacts())
 
 
-@pytest.mark.parametrize(
-    "traversal", ["unrolled", pytest.param("scanned", marks=pytest.mark.slow)], indirect=True
-)
+@pytest.mark.slow
+@pytest.mark.thorough("scanned")
+@pytest.mark.parametrize("traversal", ["unrolled", "scanned"], indirect=True)
 def test_without_losses_the_force_is_minus_the_slope_of_the_energy(touching, traversal):
     system = touching
     q = jnp.asarray(random_states(system, 1, seed=2)[0][0])
@@ -287,6 +287,7 @@ def test_without_losses_the_force_is_minus_the_slope_of_the_energy(touching, tra
     assert np.all(np.isfinite(stiffness))
 
 
+@pytest.mark.slow
 def test_what_moves_along_is_only_pushed(touching):
     """The power of the contacts: what the energy loses, friction and damping included."""
     system = touching
@@ -337,6 +338,7 @@ def test_derivatives_of_every_number(touching):
     assert error(backwards[None], forwards[None]) < 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["plane", "sphere"])
 def test_singular_points(dtype, kind):
@@ -380,6 +382,7 @@ def test_singular_points(dtype, kind):
     assert not np.any(values[0][: 8 - len(pressed)]) and np.all(pressed[:, 1, 5] > 0)
 
 
+@pytest.mark.slow
 def test_action_is_reaction(touching):
     """About any point, whatever the bodies do."""
     rng = np.random.default_rng(1)
@@ -407,6 +410,7 @@ def cube():
     return dl.attach(dl.chain([body]), dl.PlaneContact(path, 5e3, UP, **numbers))
 
 
+@pytest.mark.slow
 def test_a_tossed_cube():
     """Its energy never grows, and it comes to rest on one of its faces."""
     system = cube()
@@ -435,6 +439,7 @@ def monopod(smoothing=1e-4):
     return dl.attach(dl.chain([trunk, foot]), contact, stop)
 
 
+@pytest.mark.slow
 def test_a_monopod_hops():
     """Without losses its energy is kept over its hops, on the foot and against its stops."""
     system = monopod()
@@ -479,6 +484,7 @@ def hundred():
     return factors, jax.jit(jax.vmap(hop))(factors)
 
 
+@pytest.mark.slow
 def test_a_hundred_variants(hundred):
     """A batch of machines and states is what they are alone; also in single precision."""
     factors, ends = hundred

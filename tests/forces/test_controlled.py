@@ -118,6 +118,7 @@ def compared():
     return found, (ends[0] - ends[1]) / (2 * h), way, back
 
 
+@pytest.mark.slow
 def test_derivatives(compared):
     """Forward mode as differences, and reverse mode as forward mode."""
     ((_, ahead, reverse), _), differences, way, back = compared

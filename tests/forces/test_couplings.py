@@ -106,6 +106,7 @@ def test_the_force_is_minus_the_slope_of_the_energy(coupled):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("scanned")
 @pytest.mark.parametrize("traversal", ["scanned", "unrolled"], indirect=True)
 def test_forces_by_the_motion_of_the_points(coupled, traversal):
     """J^T f, the Jacobian of the points' positions by differentiation, the forces by definition."""
@@ -215,6 +216,7 @@ def hanging(*couplings, kind="Prismatic"):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("float32")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_points_that_coincide(dtype):
     """No direction and no NaN there; a spring at rest at length zero is smooth."""
@@ -291,6 +293,7 @@ RATES = np.array([-2.0, -1e-3, 0.0, 1e-3, 0.2, 0.5, 1.5])
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("float32")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_dampers_of_ropes(dtype):
     """They pull while they are taut and lengthen, never give energy, and are zero otherwise."""
@@ -321,6 +324,7 @@ def test_dampers_of_ropes(dtype):
         assert np.abs(hessian(at + 0.02)).max() > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smooth", [False, True])
 def test_the_energy_that_a_rope_takes(smooth):
     """dE/dt = -T dy/dt by differentiating the energy along the motion, and all along a run."""
@@ -352,6 +356,7 @@ def test_the_energy_that_a_rope_takes(smooth):
     assert float(jnp.max(jnp.abs(total[-50:] - total[-1]))) < 0.1
 
 
+@pytest.mark.slow
 def test_an_oscillator():
     """x = a cos(w t) in closed form, by simulation, and its derivatives to k, l and m."""
     path = [(None, (-1.0, 0.0, 0.0)), ("bob", (0.0, 0.0, 0.0))]
@@ -371,6 +376,7 @@ def test_an_oscillator():
     np.testing.assert_allclose(gradient.bodies.mass[0], a * np.sin(w) * w / 4, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_goetz_three_links():
     """The mono-articular chain of Goetz 2024, Table 5.1, against a reference to twelve digits.
 

@@ -118,6 +118,7 @@ def swing():
     return t, tau, run, how
 
 
+@pytest.mark.slow
 def test_a_simulation(swing):
     _, tau, run, how = swing
     control = jnp.asarray(tau[:-1])
@@ -138,6 +139,7 @@ def test_a_simulation(swing):
     assert ahead == pytest.approx(back, rel=1e-10) and ahead == pytest.approx(off, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_it_is_found_in_motions(swing):
     """From windows, the torques before which are those of the windows before."""
     t, tau, run, _ = swing
@@ -191,6 +193,7 @@ def test_what_has_no_delay_is_named():
         dl.Parameters(pendulum(torque_scale=0.9), ["hinge/delay"])
 
 
+@pytest.mark.slow
 def test_servos_are_delayed():
     """By whole steps: as if the command had come so many steps later, exactly."""
     dt, late, steps = 0.01, 3, 40

@@ -88,6 +88,7 @@ def test_a_bias_acts_without_control():
     assert abs(float(run.v[-1, 1])) > 1e-3
 
 
+@pytest.mark.slow
 def test_its_numbers_are_found_again():
     t = 0.01 * np.arange(400)[:, None]
     w = np.array((3.0, 4.3))

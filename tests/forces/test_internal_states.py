@@ -95,6 +95,7 @@ def system(arm):
     return dl.attach(arm, *parts, Puff([("lower", (0, 0, -1.0))], z0=[0.5]))
 
 
+@pytest.mark.slow
 def test_names_and_starts(system):
     """Guards the order of z: actuators first; and that z0 of a part is where a motion starts."""
     assert system.nz == 4
@@ -129,6 +130,10 @@ def errors(method, system, exact, dts):
     return ends
 
 
+@pytest.mark.slow("RKMK4", "VariationalMidpoint", "GeneralizedAlpha")
+@pytest.mark.thorough(
+    "GaussLegendre6", "BDF1", "RungeKutta43", "BogackiShampine32", "Rattle", "CF4", "CG3"
+)
 @pytest.mark.parametrize(
     "method", [*QUICK, *(pytest.param(m, marks=pytest.mark.slow) for m in SLOW)]
 )
@@ -147,6 +152,7 @@ SLOWER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GeneralizedAlpha", *SLOWER])
 def test_stiff_bristles_are_solved_in_the_step(arm, method):
     """Guards states that are ten times as fast as the step, and a machine that comes to rest."""
@@ -171,20 +177,11 @@ def value(system, p, method, adjoint=None):
 P = jnp.array([50.0, 0.05, 0.1, -0.02, 0.01, 0.3])
 
 
+@pytest.mark.slow
+@pytest.mark.thorough("StormerVerlet", "VariationalMidpoint")
 @pytest.mark.parametrize(
     "method",
-    [
-        "RKMK4",
-        *(
-            pytest.param(m, marks=pytest.mark.slow)
-            for m in (
-                "GeneralizedAlpha",
-                "VariationalMidpoint",
-                "StormerVerlet",
-                "SemiImplicitEuler",
-            )
-        ),
-    ],
+    ["RKMK4", "GeneralizedAlpha", "VariationalMidpoint", "StormerVerlet", "SemiImplicitEuler"],
 )
 def test_derivatives(system, method):
     """Guards gradients by numbers of parts and by the start of z, in both modes."""
@@ -219,6 +216,7 @@ IN_BOTH = [
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("EnergyMomentum-float64", "*-float32", "VariationalMidpoint-float64")
 @pytest.mark.parametrize(("method", "dtype"), IN_BOTH)
 def test_symmetric_methods_recover_the_states(method, dtype):
     """Guards that stepping back undoes what changes z, whether in the method or beside it."""
@@ -244,6 +242,7 @@ def test_symmetric_methods_recover_the_states(method, dtype):
         jax.jvp(lambda p: reached(p, dl.Reversible()), (p,), (p,))
 
 
+@pytest.mark.slow
 def test_single_precision_and_steps(system):
     """Guards f32, and that steps one by one are the run."""
     run = dl.simulate(system, Q, V, dt=1e-3, steps=3, control=[0.5, 0.2])
@@ -283,9 +282,8 @@ class Slow(dl.Actuator):
         return memory.kept, memory._replace(kept=command)
 
 
-@pytest.mark.parametrize(
-    "method", ["RKMK4", pytest.param("GeneralizedAlpha", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["RKMK4", "GeneralizedAlpha"])
 def test_memories_beside_states(arm, method):
     """Guards a memory and internal states in one machine: a constant command is not delayed."""
     lag = Lag(0.05, joint="lower")
@@ -296,6 +294,7 @@ def test_memories_beside_states(arm, method):
     np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_quantities_and_events_see_the_states(system):
     """Guards torques along a run, which depend on z, and the shorter last step at an event."""
     run = dl.simulate(
@@ -316,6 +315,7 @@ def test_tables_have_the_states(system, tmp_path):
     assert "z lower/torque [N m]" in head and "z couplings/1/charge [N]" in head
 
 
+@pytest.mark.slow
 def test_linearised_step(system):
     """Guards A and B with states: against differences of a step."""
     z = jnp.array([0.1, 0.2, 0.01, 0.3])

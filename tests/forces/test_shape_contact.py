@@ -56,6 +56,7 @@ def test_two_spheres_are_those_of_sphere_contact():
     np.testing.assert_allclose(dl.elastic_energy(new, q), dl.elastic_energy(old, q), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_at_rest_the_ground_carries_the_weight():
     """Guards depth, force, place and clearance of a box on the ground, and the report of a run."""
     system = free(shape=dl.Box("body", (0.1, 0.2, 0.05)))
@@ -124,6 +125,7 @@ def test_the_creep_of_what_overhangs():
     assert 60 * drifts[1e-4] < 1e-4
 
 
+@pytest.mark.slow("spin0-0.002")
 @pytest.mark.parametrize(("spin", "arm"), [([3.0, 0, 0], 0.002), ([0, 0, 5.0], 0.01)])
 def test_spinning_and_rolling_friction(spin, arm):
     """Guards the moments: a rolling and a spinning ball lose speed as their arms say."""
@@ -154,6 +156,7 @@ def test_forces_are_opposite(second):
     np.testing.assert_allclose(each.sum(axis=0), 0, atol=1e-12)
 
 
+@pytest.mark.slow("0.0")
 @pytest.mark.parametrize("smoothing", [0.0, 1e-3])
 def test_a_bounce_keeps_its_energy_to_the_order_of_the_method(smoothing):
     """Guards the potential of a contact without friction and dissipation, and its force."""
@@ -170,6 +173,8 @@ def test_a_bounce_keeps_its_energy_to_the_order_of_the_method(smoothing):
     assert smoothing == 0 or lost[1] < lost[0] / 8
 
 
+@pytest.mark.slow
+@pytest.mark.thorough("float32")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gradients_through_make_and_break(dtype):
     """Guards the derivatives of a bounce by sizes, numbers and places, in both modes."""

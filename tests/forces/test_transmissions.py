@@ -75,6 +75,7 @@ def test_a_kind_of_ones_own():
     np.testing.assert_allclose(effort, 3 * jax.grad(length)(Q), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_forces_of_tendons_are_in_sensors_and_absolute_machines():
     """A tendon pulls at points: a joint's wrench has it, and so has the machine of free bodies."""
     along = dl.SpatialTendon([(None, (0.1, 0.0, 0.5)), ("fore", (0.2, 0.0, 0.0))])
