@@ -184,6 +184,7 @@ def test_derivatives(everything, derivatives, at):
     np.testing.assert_allclose(reverse @ direction, difference, rtol=2e-7, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_motion():
     joints = (dl.Revolute(name=f"joint{k}", axis=(k, 1, 1), damping=0.2) for k in range(2))
     system = dl.tree([body(k, joint) for k, joint in enumerate(joints)])
@@ -550,6 +551,7 @@ def test_every_printed_name_is_a_path():
         assert [[e.path for e in one] for one in found] == [[name]] * 2
 
 
+@pytest.mark.slow
 def test_components_are_written_one_by_one():
     """Guards that single components are those of whole values, in free numbers and in sweeps."""
     system = everything_attached()
