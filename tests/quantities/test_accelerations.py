@@ -160,6 +160,7 @@ def machine():
     return system
 
 
+@pytest.mark.slow
 def test_wrenches_of_couplings_count_where_they_act():
     """Through a fixed joint at the base goes all but what the world's spring and the jet give."""
     system = machine()
@@ -230,6 +231,7 @@ def test_derivatives(floating, sensor):
     check_grads(measured, at, order=1, modes=("fwd", "rev"), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow("Accelerometer")
 @pytest.mark.parametrize("sensor", SENSORS, ids=lambda s: type(s).__name__)
 def test_single_precision(floating, sensor):
     """In single precision the results are single, and equal to rounding."""

@@ -124,6 +124,7 @@ TURN = np.array((0.48, 0.6, 0.64))
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("float64")
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_derivatives_at_singular_points(dtype):
     """Attitudes at zero and pi as by the closed form; none of a distance that is zero."""
