@@ -31,6 +31,7 @@ def kepler(search):
     return anomaly
 
 
+@pytest.mark.slow("0.1-search0", "0.9-search1", "0.1-search1")
 @pytest.mark.parametrize("search", [Newton(), FixedPoint()])
 @pytest.mark.parametrize("e", [0.1, 0.9])  # contracts, and does not
 def test_roots_and_their_derivatives(search, e):
