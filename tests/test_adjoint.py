@@ -17,10 +17,6 @@ CHECKPOINTED = [dl.RecursiveCheckpoint(), dl.RecursiveCheckpoint(8)]
 REVERSE = [*CHECKPOINTED, dl.Reversible()]
 
 
-def slow(adjoint):
-    return pytest.param(adjoint, marks=pytest.mark.slow)
-
-
 def pendulums(damping: float = 0.0) -> dl.System:
     joint = dl.Revolute(axis=(0.0, 1.0, 0.0), damping=damping)
     bodies = [
@@ -105,6 +101,7 @@ def moved(h):
     return [x + h * d for x, d in zip(point(), direction(), strict=True)]
 
 
+@pytest.mark.slow
 def test_direct_against_central_differences():
     value = jax.jit(functools.partial(loss, dl.Direct()))
     for i, (x, d) in enumerate(zip(point(), direction(), strict=True)):
@@ -138,9 +135,10 @@ def test_forward_has_no_reverse_mode():
         jax.grad(lambda q: loss(dl.Forward(), q, *point()[1:]))(point()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "adjoint",
-    [dl.RecursiveCheckpoint(8), slow(dl.Reversible())],
+    [dl.RecursiveCheckpoint(8), dl.Reversible()],
     ids=str,
 )
 def test_batches(adjoint):
@@ -159,7 +157,8 @@ def test_batches(adjoint):
     np.testing.assert_allclose(together, each, rtol=1e-12)
 
 
-@pytest.mark.parametrize("adjoint", [REVERSE[1], slow(REVERSE[2])], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("adjoint", REVERSE[1:3], ids=str)
 def test_single_precision_stays_single(adjoint):
     for a, b in zip(
         gradient(adjoint)(*point(jnp.float32)), direct(method_for(adjoint)), strict=True
@@ -168,7 +167,8 @@ def test_single_precision_stays_single(adjoint):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("adjoint", [slow(dl.Direct()), dl.RecursiveCheckpoint(8)], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("adjoint", [dl.Direct(), dl.RecursiveCheckpoint(8)], ids=str)
 def test_hessian_vector_products(adjoint):
     """Forward over reverse mode, against differences of the gradient."""
     mass, q, v, *rest = point()
@@ -183,6 +183,7 @@ def test_hessian_vector_products(adjoint):
     np.testing.assert_allclose(product, difference, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow("Reversible()")
 @pytest.mark.parametrize("adjoint", REVERSE, ids=str)
 def test_the_trajectory_does_not_depend_on_the_adjoint(adjoint):
     _, plain = gradient_and_run(dl.Direct(), method_for(adjoint))(*point())
@@ -229,12 +230,11 @@ def test_the_methods_that_are_symmetric_in_time_are_known():
     assert found == set(SYMMETRIC)
 
 
+@pytest.mark.slow("GaussLegendre4", "GaussLegendre6", "Rattle", "VariationalMidpoint")
+@pytest.mark.thorough("EnergyMomentum")
 @pytest.mark.parametrize(
     "method",
-    [
-        pytest.param(m, marks=pytest.mark.slow) if m == "EnergyMomentum" else m
-        for m in (*SYMMETRIC, Claimed())
-    ],
+    [*SYMMETRIC, Claimed()],
     ids=str,
 )
 def test_symmetric_methods_return(method):
@@ -249,6 +249,7 @@ def test_symmetric_methods_return(method):
     assert bool(run.result.ok) == (method in SYMMETRIC), run.result.reconstruction
 
 
+@pytest.mark.slow
 def test_a_start_with_few_digits_is_found_again():
     """An attitude typed with seven digits is put on its manifold before the first step."""
     body = dl.tree(

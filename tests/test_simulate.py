@@ -359,6 +359,7 @@ def test_a_function_is_evaluated_once_a_step():
     assert int(run.result.effort_step[0]) == 0
 
 
+@pytest.mark.slow("42-3")
 @pytest.mark.parametrize(("steps", "every"), [(42, 3), (35, 35)])
 def test_a_run_in_pieces_has_the_same_numbers(monkeypatch, steps, every):
     """Bit by bit; it can be stopped between two pieces, and is not cut where it is traced."""
@@ -444,6 +445,7 @@ def chain_case():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough("arm_case")
 @pytest.mark.parametrize("case", [arm_case, chain_case])
 def test_every_derivative_against_central_differences(case):
     """Along random directions of every leaf: reverse mode, forward mode, and under vmap."""
@@ -496,6 +498,7 @@ def test_gradients_under_vmap():
             np.testing.assert_allclose(b[i], a, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["RKMK4", "Moreau"])
 def test_no_ranks_are_promoted_in_silence(method):
     """A program that forbids automatic promotion of ranks can use difflie."""

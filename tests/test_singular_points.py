@@ -252,7 +252,7 @@ TABLE = {
     "constrained": (CLOSED, {"constrained_dynamics": dl.constrained_dynamics}),
 }
 # What compiles fast enough for every run; the rest is slow.
-QUICK = ("places", "dynamics", "forces", "actuators")
+QUICK = ("actuators",)
 BUILT = "makes a machine of another structure"
 DECIDED = "counts ranks of given numbers, outside of traces"
 NOT_SWEPT = {
@@ -404,6 +404,9 @@ def test_functions(group):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough(
+    "derivatives", "places", "jacobians", "quantities", "solves", "stiffness", "regressors"
+)
 @pytest.mark.parametrize("group", TABLE)
 def test_functions_in_single_precision(group):
     machine, functions = TABLE[group]
@@ -515,6 +518,9 @@ SUB_STEPS = {
 
 
 @pytest.mark.slow
+@pytest.mark.thorough(
+    "GaussLegendre6-swayed", "GaussLegendre4-swayed", "BDF2-simulated", "RungeKutta43-swayed"
+)
 @pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r[2].name}-{r[1].__name__}")
 def test_integrators(run):
     machine, motion, method, along_line = run
