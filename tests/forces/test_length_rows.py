@@ -3,12 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import difflie as dl
 from difflie.forces.length_rows import length_rows
 from difflie.system.kinematic_tree import Tree
 
 
+@pytest.mark.slow
 def test_rows_are_the_derivatives_of_lengths():
     """Along paths, around a cylinder, between sites, of a rotation and of joints; with a mimic."""
     inertia, elbow = 0.02 * np.eye(3), dl.Revolute(axis=(0, 1, 0))
