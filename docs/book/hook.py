@@ -140,7 +140,8 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
                 shown.append(f"![{name}]({up}drawn/{number}-{file.name})\n")
         return "\n".join(shown)
 
-    markdown = markdown.replace(packages.MARK, packages.table())
+    if packages.MARK in markdown:
+        markdown = markdown.replace(packages.MARK, packages.table())
     if way_of_a_call.MARK in markdown:
         markdown = markdown.replace(way_of_a_call.MARK, way_of_a_call.text())
     return blocks.BLOCK.sub(block, LINK.sub(link, markdown))
