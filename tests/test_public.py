@@ -30,7 +30,11 @@ def test_importing_imports_no_jax():
     assert python("import sys, difflie; print('jax' in sys.modules)") == "False\n"
 
 
-@pytest.mark.slow("import difflie.simulate", "from difflie import adjoint, groups, simulate")
+@pytest.mark.slow(
+    "from difflie.simulate import step",
+    "import difflie.simulate",
+    "from difflie import adjoint, groups, simulate",
+)
 @pytest.mark.parametrize(
     "first",
     [

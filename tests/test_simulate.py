@@ -64,6 +64,7 @@ def test_pendulum_follows_its_closed_form_for_small_swings():
     np.testing.assert_allclose(run.q[:, 0], 1e-4 * np.cos(np.sqrt(9.81) * run.t), atol=2e-11)
 
 
+@pytest.mark.slow
 def test_free_chain_keeps_momentum_and_its_manifold():
     chain = CHAIN.replace(damping=jnp.zeros(10), friction=jnp.zeros(10))
     v0 = jnp.linspace(-1.0, 1.0, chain.nv)
@@ -155,6 +156,7 @@ def test_result_reports_limits_and_failure():
     assert np.all(lost.q[26:] == lost.q[25])
 
 
+@pytest.mark.slow("EnergyMomentum", "VariationalMidpoint")
 @pytest.mark.parametrize(
     "method",
     [

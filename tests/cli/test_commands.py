@@ -351,6 +351,7 @@ for k in range(20):
     subprocess.run([sys.executable, "-c", program], check=True, timeout=900, capture_output=True)
 
 
+@pytest.mark.slow
 def test_small_matrices_have_one_thread_on_few_cores():
     """Guards that this is set while NumPy, which reads it, is not there yet."""
     program = """

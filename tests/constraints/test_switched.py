@@ -144,6 +144,7 @@ def test_single_precision_stays_single():
     assert_allclose(run.v[-1, 3] / np.cos(np.deg2rad(25)), 0.05895334, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_said():
     system = on_slope(15)
     with pytest.raises(ValueError, match="RKMK4 switches no contacts"):

@@ -29,6 +29,7 @@ def test_a_closed_loop_reaches_its_goal():
     np.testing.assert_allclose(v, 0.0, atol=0.01)
 
 
+@pytest.mark.slow
 def test_another_goal_is_given_at_a_sample():
     goal = dl.se3.exp(jnp.array([0.0, 0.4, 0.0, 0.0, 0.0, 0.0]))
     problem = swing(running=[dc.Pose("rod", jnp.eye(4)), dc.Effort(1e-3)], final=[])

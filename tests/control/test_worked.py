@@ -14,6 +14,7 @@ CONFIGS = sorted((ROOT / "configs" / "control").glob("*.toml"))
 EXPERIMENTS = [ROOT / "experiments" / f"control_{name}.py" for name in ("cart_pole", "flip")]
 
 
+@pytest.mark.slow("fourbar_payload", "manipulator", "hop")
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_the_files_describe_problems(path):
     """Guards keys, robot files and sizes, without a search."""

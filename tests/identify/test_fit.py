@@ -181,6 +181,7 @@ def test_standard_errors_are_those_of_many_repetitions(recording):
     np.testing.assert_allclose(known.white_errors * found.variance**0.5, found.white_errors)
 
 
+@pytest.mark.slow
 def test_a_drive_and_what_it_moves_do_not_vanish_together(recording):
     """Torques in the units of their measurement: a small gain would explain all with no mass."""
     drives = [dl.Drive(joint) for joint in START.joint_names]

@@ -112,6 +112,7 @@ def test_inertial_base_parameters_are_those_of_the_machine():
     np.testing.assert_allclose(found.base.matrix, base.matrix, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_estimates_and_errors_are_those_of_least_squares(problem):
     data = noisy(problem, 3)
     found = di.linear(TRUE, data)

@@ -85,6 +85,7 @@ def test_a_payload_and_the_links_that_carry_it(loaded):
         found.validate(logs[0], machine="heavy")
 
 
+@pytest.mark.slow
 def test_two_robots_of_one_kind():
     """Links in common, friction and a scatter of recordings of their own."""
     frictions = {"red": (0.4, 0.2), "blue": (0.1, 0.5)}

@@ -185,6 +185,7 @@ def test_closed_form_of_the_symmetric_body():
 FIXED_STEP = [m for m in FIELD_METHODS if not isinstance(m, integrators.EmbeddedMuntheKaas)]
 
 
+@pytest.mark.slow("ImplicitMidpoint-sprung")
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("method", FIXED_STEP, ids=lambda m: m.name)
 def test_order(method, name):

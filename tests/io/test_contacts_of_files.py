@@ -237,6 +237,7 @@ HILLS = """<mujoco>
   </worldbody></mujoco>"""
 
 
+@pytest.mark.slow
 def test_height_fields_are_those_of_mujoco(tmp_path):
     """Guards heights from a file against MuJoCo's contact, and that they are written again."""
     (tmp_path / "m.xml").write_text(HILLS)

@@ -163,6 +163,7 @@ def test_what_is_left_out_and_renamed_is_named(tmp_path):
     assert [s.name for s in system.sensors] == ["j_sensor", "hand_imu"]
 
 
+@pytest.mark.slow
 def test_fits_do_not_see_sensors_of_files(machine, tmp_path):
     """Guards patterns of parameters, names, linear fits and held joints against such sensors."""
     system, _, _ = machine

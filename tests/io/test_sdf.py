@@ -268,6 +268,7 @@ def test_a_model_without_a_joint_to_its_world_is_free(load):
     assert several.joint_names == ("a::root_joint", "b::root_joint")
 
 
+@pytest.mark.slow
 def test_gravity(load):
     """Guards gravity of a world, of the argument, and of a link that has none."""
     inner = model(link("a", "<gravity>0</gravity>", INERTIAL.replace("0.4 0 0", "0 0 0")))

@@ -286,6 +286,7 @@ def program(f, name):
     return run
 
 
+@pytest.mark.slow("*-float32")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", ALL)
 def test_same_as_jax(name, dtype):

@@ -301,6 +301,7 @@ def test_forward_simulation():
     assert_same(end(dl.Forward()), end(dl.Direct()), 1e-12)
 
 
+@pytest.mark.slow
 def test_known_weights_and_steps():
     """Weights that no one traces, in a simulation without jit, and in single steps."""
     policy, (q, v), system = network(), (a[0] for a in STATES), pendulum()

@@ -160,6 +160,7 @@ def test_products_and_third_derivatives(name):
     compare(FUNCTIONS[name], X, ("gradient", "tangent", "product", "third"), 1e-9)
 
 
+@pytest.mark.slow("ends-*")
 @pytest.mark.parametrize("name", KINKS)
 @pytest.mark.parametrize("x", [jnp.zeros(3), jnp.array([0.0, 1.0, 1.0])], ids=["zero", "ends"])
 def test_kinks_and_ties(name, x):

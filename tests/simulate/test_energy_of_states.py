@@ -112,6 +112,7 @@ def found(system, method="RKMK4", dt=1e-3, v=V):
     return run.result.resolution
 
 
+@pytest.mark.slow
 def test_rates_of_states_are_looked_at():
     """Guards the numbers: of a relaxation, of what swings, and of a spring behind a state."""
     relaxed = found(dl.attach(rods(), Maxwell("upper", 50.0, 2.0)))

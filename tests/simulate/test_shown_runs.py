@@ -22,6 +22,7 @@ def simulated(v=0.2, rate=30.0):
     return dl.simulate(system, system.neutral(), v, dt=0.01, steps=5)
 
 
+@pytest.mark.slow
 def test_a_run_says_how_it_ended():
     """With its times, its method, the joints beyond their limits, and the defect of quaternions."""
     lines = repr(simulated()).splitlines()

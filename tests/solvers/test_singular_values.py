@@ -35,6 +35,7 @@ def singular_values(a, bits=None):
     return jax.vmap(lambda k: singular_value(bidiagonal(a), k, bits))(jnp.arange(count))
 
 
+@pytest.mark.slow("*-float32")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("kind", MATRICES)
 def test_singular_values(kind, dtype):

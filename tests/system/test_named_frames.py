@@ -169,7 +169,7 @@ COUPLINGS = {
 }
 
 
-@pytest.mark.slow("stop")
+@pytest.mark.slow("bushing", "plane", "stop")
 @pytest.mark.parametrize("kind", COUPLINGS)
 def test_forces_at_frames_are_those_at_massless_bodies(kind):
     """Guards points and directions in frames: a frame acts as a body without mass fixed there."""
