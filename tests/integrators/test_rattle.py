@@ -90,7 +90,7 @@ def test_what_the_heavy_top_keeps(top):
     np.testing.assert_allclose(multipliers[0], exact, rtol=1e-12)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_symplectic_to_rounding(top):
     """Dz^T J Dz = Z^T J Z for tangents Z of the constrained states, in canonical charts.
 

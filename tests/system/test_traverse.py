@@ -24,7 +24,7 @@ def humanoid():
     )
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_both_traversals_agree(monkeypatch):
     system = humanoid()
     q, v, _, tau, _ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=1))
