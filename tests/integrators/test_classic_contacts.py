@@ -143,7 +143,7 @@ def cradle(**law):
     return system, q, np.zeros(30) + 1.0 * (np.arange(30) == 3)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_cradle_of_compliant_balls():
     """Hertz's law, by forces, against the equations in a line; the convex step says it is linear.
 
@@ -277,7 +277,7 @@ def test_a_gripper_lifts_a_box_and_lets_it_slip():
         np.testing.assert_allclose(run.v[-1, -1], fallen, rtol=0.03, atol=1e-6)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_ten_boxes_stand():
     """Guards creep of a stack, at 5 ms, each box off by up to 5 mm: it settles in some seconds."""
     half, count = 0.05, 10

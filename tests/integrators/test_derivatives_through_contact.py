@@ -21,7 +21,7 @@ def in_both_modes(f, at, expected, part):
     assert_allclose(jax.jit(jax.jacrev(f))(at), slope, atol=1e-8 * np.abs(expected).max())
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_of_a_rolling_ball_that_falls_off_an_edge():
     """Guards what a contact point does as it comes to an edge: the ball tips over it, and falls."""
     radius, dt, time = 0.05, 5e-4, 0.45

@@ -375,7 +375,7 @@ def resting(tmp_path, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.thorough("mjcf*")
+@pytest.mark.thorough("mjcf, on a table*")
 @pytest.mark.parametrize(
     ("kind", "seconds"), [("mjcf", 60), ("mjcf, on a table", 10), ("urdf", 10)]
 )
