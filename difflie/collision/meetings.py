@@ -12,6 +12,7 @@ import numpy as np
 from ..groups import so3
 from ..groups.components import Matrix, Vector
 from ..spatial import Transform
+from ..system.traverse import for_each
 from .distances.table import ContactPoints, contact_points, takes_long
 from .distances.witness import Witness
 from .pairs import Pair
@@ -37,7 +38,7 @@ class Meetings(NamedTuple):
     @property
     def points(self) -> Witness:
         """The contact points, components (m, k)."""
-        return jax.vmap(self.meet)(*self.given)
+        return for_each(self.meet)(*self.given)
 
 
 def rotations(shapes: Sequence[Shape]) -> Matrix:
@@ -57,22 +58,30 @@ def meetings(
     poses (n,): of the frames of the shapes in the world, in the order of their names. find: the
     function that finds the contact points of two kinds.
     """
-    order = sorted(shapes)
+    order = {name: k for k, name in enumerate(sorted(shapes))}
+    forms = {name: _form(shape) for name, shape in shapes.items()}
     groups: dict[Any, list[int]] = {}
     for k, pair in enumerate(pairs):
-        groups.setdefault(tuple(_form(shapes[name]) for name in pair), []).append(k)
+        groups.setdefault(tuple(forms[name] for name in pair), []).append(k)
     for (one, other), members in groups.items():
-        given, places = [], []
+        given, places, balls = [], [], []
         for side in (0, 1):
             names = [pairs[k][side] for k in members]
-            places.append(np.array([order.index(name) for name in names]))
+            places.append(np.array([order[name] for name in names]))
             at = jax.tree.map(lambda a, who=places[-1]: a[who], poses)
-            numbers = [shapes[name].numbers for name in names]
-            given += [at, jax.tree.map(lambda *a: jnp.stack(a), *numbers)]
+            given += [at, _of_each(shapes, names, lambda shape: shape.numbers)]
+            balls.append(_of_each(shapes, names, lambda shape: shape.bound))
         meet, kinds = find(one[0], other[0]), (one[0], other[0])
-        bounds = [shapes[pairs[k][0]].bound + shapes[pairs[k][1]].bound for k in members]
-        balls = jnp.stack(bounds) if takes_long(*kinds) else None
+        balls = balls[0] + balls[1] if takes_long(*kinds) else None
         yield Meetings(np.array(members), places[0], places[1], meet, tuple(given), balls)
+
+
+def _of_each(shapes: Mapping[str, Any], names: Sequence[str], numbers: Callable[[Any], Any]) -> Any:
+    """Numbers of the shapes of these names, stacked; those of each shape are read once."""
+    places = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    once = jax.tree.map(lambda *a: jnp.stack(a), *(numbers(shapes[name]) for name in places))
+    rows = np.array([places[name] for name in names])
+    return once if len(rows) == len(places) else jax.tree.map(lambda a: a[rows], once)
 
 
 def _form(shape: Shape) -> tuple[str, tuple[tuple[int, ...], ...]]:

@@ -17,7 +17,7 @@ ball joint it is the angular momentum about its centre that is balanced.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -111,9 +111,12 @@ def coast(
     end = retract(q, h * v)
     # What a base carries does not depend on where the base is.
     composite = _composite(tree, end, v)
-    for _ in range(_TURNS):
+
+    def turned(_: Any, end: jax.Array) -> jax.Array:
         _, arriving = _settled(tree, end, v, balances, composite, h)
-        end = retract(q, h * (v + arriving) / 2)
+        return retract(q, h * (v + arriving) / 2)
+
+    end = jax.lax.fori_loop(0, _TURNS, turned, end)
     return _settled(tree, end, v, balances, composite, h)
 
 

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,18 +17,7 @@ from .components import checked
 from .manifold import FlatManifold, Manifold
 
 
-class _Factors(Manifold):
-    """What both kinds of products share."""
-
-    factors: eqx.AbstractVar[tuple[Any, ...]]
-
-    def _each(self, method: str, *parts: Sequence[Any]) -> tuple:
-        """The results of one method of every factor, applied to its parts of the arguments."""
-        arguments = zip(self.factors, *parts, strict=True)
-        return tuple(getattr(factor, method)(*own) for factor, *own in arguments)
-
-
-class Product(_Factors):
+class Product(Manifold):
     """The product of manifolds: points and tangents are tuples, one entry for each factor."""
 
     factors: tuple[Manifold, ...]
@@ -52,8 +40,13 @@ class Product(_Factors):
     def in_chart(self, chart: Chart) -> Product:
         return Product(tuple(m.in_chart(chart) for m in self.factors))
 
+    def _each(self, method: str, *parts: Sequence[Any]) -> tuple:
+        """The results of one method of every factor, applied to its parts of the arguments."""
+        arguments = zip(self.factors, *parts, strict=True)
+        return tuple(getattr(factor, method)(*own) for factor, *own in arguments)
 
-class FlatProduct(_Factors, FlatManifold):
+
+class FlatProduct(FlatManifold):
     """The product of flat factors: points (nq,) and tangents (nv,), concatenated.
 
     The joints of this package use `Euclidean`, `UnitQuaternion` and `Pose`.
@@ -103,6 +96,20 @@ class FlatProduct(_Factors, FlatManifold):
     def halfway(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         return self._of_tangents("halfway", theta, xi)
 
+    def _each(self, method: str, *parts: Sequence[Any]) -> list[Any]:
+        """The results of one method of every factor, of equal ones as a batch."""
+        results: list[Any] = [None] * len(self.factors)
+        for places in _equal(self.factors):
+            apply = getattr(self.factors[places[0]], method)
+            own = [[part[k] for k in places] for part in parts]
+            if len(places) == 1:
+                results[places[0]] = apply(*(x for (x,) in own))
+            else:
+                found = jnp.unstack(jax.vmap(apply)(*map(jnp.stack, own)))
+                for k, x in zip(places, found, strict=True):
+                    results[k] = x
+        return results
+
     def _of_tangents(self, method: str, theta: ArrayLike, xi: ArrayLike) -> jax.Array:
         return _join(self._each(method, self._tangents(theta), self._tangents(xi)), theta)
 
@@ -111,6 +118,15 @@ class FlatProduct(_Factors, FlatManifold):
 
     def _tangents(self, xi: ArrayLike) -> list[jax.Array]:
         return _split(xi, [m.tangent_size for m in self.factors])
+
+
+def _equal(factors: Sequence[Any]) -> list[list[int]]:
+    """The places of factors, those of equal ones together; one with numbers is like no other."""
+    found: dict[Any, list[int]] = {}
+    for k, factor in enumerate(factors):
+        leaves, structure = jax.tree.flatten(factor)
+        found.setdefault((structure, k if leaves else None), []).append(k)
+    return list(found.values())
 
 
 def _split(a: ArrayLike, sizes: list[int]) -> list[jax.Array]:
