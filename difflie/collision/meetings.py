@@ -41,6 +41,27 @@ class Meetings(NamedTuple):
         return for_each(self.meet)(*self.given)
 
 
+_COUNTS: dict[Any, int] = {}
+
+
+def count_of_points(shapes: Mapping[str, Any], pairs: Sequence[Pair]) -> int:
+    """How many contact points pairs of shapes have, with those that may not exist."""
+    forms = {name: _form(shape) for name, shape in shapes.items()}
+    return sum(_count(forms, shapes, pair) for pair in pairs)
+
+
+def _count(forms: Mapping[str, Any], shapes: Mapping[str, Any], pair: Pair) -> int:
+    """The points of one pair: traced once for two forms."""
+    key = tuple(forms[name] for name in pair)
+    if key not in _COUNTS:
+        x = jnp.zeros(())
+        pose = Transform(Matrix(*[x] * 9), Vector(x, x, x))
+        first, second = (shapes[name].numbers for name in pair)
+        meet = contact_points(*(shapes[name].kind for name in pair))
+        _COUNTS[key] = len(jax.eval_shape(meet, pose, first, pose, second).gap)
+    return _COUNTS[key]
+
+
 def rotations(shapes: Sequence[Shape]) -> Matrix:
     """The rotations (n,) of the frames of shapes in those of their bodies."""
     turns = [so3.exp_components(Vector.from_array(s.frame.rotation)) for s in shapes]

@@ -1,17 +1,18 @@
-"""The contact points of compliant contacts as rows: how they close, slip and turn by v."""
+"""The contact points of compliant contacts, and their rows: how they close, slip and turn by v."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..dynamics.screws import Screws, screws
+from ..dynamics.screws import screws
 from ..groups.components import Vector, across
+from ..solvers.rows import Rows
 from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
 from .contacts import Contact
@@ -19,20 +20,32 @@ from .points import carriers, point_frames
 from .shape_contact import OF_PAIRS, ShapeContact
 
 
-class ContactRows(NamedTuple):
-    """The k contact points of a `Contact`, or of a `ShapeContact` in the order of its `meetings`.
+class ContactPoints(NamedTuple):
+    """k contact points, of a `ShapeContact` in the order of its `meetings`.
 
-    pairs (k,): of which of its pairs. gaps (k,) in m, less margins; exists (k,): whether there is
-    such a point; numbers (k,): those of the law by name. rows (k, 6, nv): of the second body
-    against the first, there, the velocities along the normal and two tangents in m/s, then the
-    angular velocities about the same, in rad/s.
+    gaps (k,) in m, less margins; exists (k,): whether there is such a point; numbers (k,): those of
+    the law by name. normal (k,), place (k,): in the world. moves (k, w): 1 for the dofs that move
+    the second body and not the first, -1 for the others way round, else 0; dofs (k, w): which dofs
+    these are, None for all.
     """
 
-    pairs: np.ndarray
     gaps: jax.Array
     exists: jax.Array
     numbers: dict[str, jax.Array]
-    rows: Float[Array, "k 6 nv"]
+    normal: Vector
+    place: Vector
+    moves: jax.Array | np.ndarray
+    dofs: jax.Array | np.ndarray | None = None
+
+    def those(self, index: jax.Array) -> ContactPoints:
+        """The points of these numbers (p,)."""
+        return jax.tree.map(lambda a: jnp.asarray(a)[index], self)
+
+    def with_few_dofs(self) -> ContactPoints:
+        """The points with no more dofs than the one that most move."""
+        still = np.asarray(self.moves) == 0
+        dofs = np.argsort(still, axis=1, kind="stable")[:, : max(np.sum(~still, axis=1))]
+        return self._replace(moves=np.take_along_axis(self.moves, dofs, 1), dofs=dofs)
 
 
 class _Met(NamedTuple):
@@ -47,22 +60,31 @@ class _Met(NamedTuple):
     exists: jax.Array
 
 
-def contact_rows(
-    tree: Tree, contact: Contact | ShapeContact, q: Float[Array, " nq"]
-) -> ContactRows:
-    """The contact points at the configuration q (nq,)."""
+def contact_points(
+    tree: Tree, contacts: Sequence[Contact | ShapeContact], q: Float[Array, " nq"]
+) -> ContactPoints:
+    """The points of contacts, one or more, at the configuration q (nq,)."""
+    each = [_points_of(tree, contact, q) for contact in contacts]
+    return jax.tree.map(_joined, *each) if len(each) > 1 else each[0]
+
+
+def _points_of(tree: Tree, contact: Contact | ShapeContact, q: jax.Array) -> ContactPoints:
     (frames,) = point_frames(tree, [contact.path], q)
-    t, s = tree.topology, screws(tree, q)
+    t = tree.topology
     _, dofs = carriers(tree, [contact.path])
     moves = np.concatenate((t.ancestor_mask, np.zeros((1, t.n_dofs), bool)))[dofs].astype(int)
     found = list(
         _shapes(contact, frames) if isinstance(contact, ShapeContact) else _bodies(contact, frames)
     )
-    pairs = np.concatenate([np.repeat(met.index, met.gap.shape[1]) for met in found])
-    rows = [_rows(tree, s, met, moves[met.second] - moves[met.first]) for met in found]
-    gaps, exists = (
-        jnp.concatenate([a.ravel() for a in each])
-        for each in zip(*((met.gap, met.exists) for met in found), strict=True)
+    counts = [met.gap.shape[1] for met in found]
+    pairs = np.concatenate([np.repeat(m.index, k) for m, k in zip(found, counts, strict=True)])
+    signs = [
+        np.repeat(moves[m.second] - moves[m.first], k, axis=0)
+        for m, k in zip(found, counts, strict=True)
+    ]
+    gaps, normal, place, exists = jax.tree.map(
+        lambda *a: jnp.concatenate([x.ravel() for x in a]),
+        *((met.gap, met.normal, met.place, met.exists) for met in found),
     )
     numbers = {
         name: jnp.broadcast_to(getattr(contact, name, 0.0), len(contact.path.bodies))[pairs]
@@ -70,7 +92,14 @@ def contact_rows(
         else getattr(contact, name)[pairs]
         for name in OF_PAIRS
     }
-    return ContactRows(pairs, gaps - numbers["margin"], exists, numbers, jnp.concatenate(rows))
+    gaps = gaps - numbers["margin"]
+    return ContactPoints(gaps, exists, numbers, normal, place, np.concatenate(signs))
+
+
+def _joined(*parts: Any) -> Any:
+    """Arrays one after the other; what is known stays known."""
+    known = all(isinstance(x, np.ndarray) for x in parts)
+    return np.concatenate(parts) if known else jnp.concatenate(parts)
 
 
 def _shapes(contact: ShapeContact, frames: Transform) -> Iterator[_Met]:
@@ -88,13 +117,23 @@ def _bodies(contact: Contact, frames: Transform) -> Iterator[_Met]:
     yield _Met(others - 1, 0 * others, others, gap, normal, place, normal.square() > 0)
 
 
-def _rows(tree: Tree, s: Screws, met: _Met, relative: np.ndarray) -> jax.Array:
-    """The rows (m k, 6, nv) of points (m, k); relative (m, n_dofs): 1, 0 or -1, which dof moves."""
-    at, normal = jax.tree.map(lambda a: a[..., None], (met.place, met.normal))
-    signs, axes = relative[:, None, :], s.axes
-    motion = Motion(axes.angular, axes.linear + axes.angular.cross(at - s.origin))
+def contact_rows(tree: Tree, q: Float[Array, " nq"], points: ContactPoints) -> Rows:
+    """How k points close, slip and turn by v (nv,), at q (nq,): rows (k, 6).
+
+    Of the second body against the first, there, the velocities along the normal and two tangents in
+    m/s, then the angular velocities about the same, in rad/s.
+    """
+    at, normal = jax.tree.map(lambda a: a[..., None], (points.place, points.normal))
+    s, t, few, signs = screws(tree, q), tree.topology, points.dofs, points.moves
+    axes, origin = s.axes, s.origin
+    if few is not None:
+        axes, origin = jax.tree.map(lambda a: a[few], (axes, origin))
+    motion = Motion(axes.angular, axes.linear + axes.angular.cross(at - origin))
     motion = jax.tree.map(lambda a: jnp.where(signs != 0, signs * a, 0), motion)
     directions = (normal, *across(normal))
     rows = [d.dot(w) for w in (motion.linear, motion.angular) for d in directions]
-    columns = jnp.stack(rows, axis=2).reshape(-1, 6, tree.topology.n_dofs)
-    return jax.vmap(jax.vmap(tree.generalised))(columns)
+    entries = jnp.stack(rows, axis=1)
+    if few is None:
+        return Rows(jax.vmap(jax.vmap(tree.generalised))(entries))
+    each = tree.rates(jnp.ones(t.nv, q.dtype))
+    return Rows(entries * each[few][:, None], jnp.asarray(t.dof_velocity)[few])

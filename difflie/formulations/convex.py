@@ -14,6 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from ..collision.distances.witness import FAR
+from ..collision.meetings import count_of_points
 from ..constraints.equations import equations, holonomic, labels
 from ..constraints.unilateral import HardContact, Unilateral, bilateral, unilateral
 from ..dynamics.crba import crba
@@ -21,7 +22,7 @@ from ..dynamics.free_flight import bases, pushed
 from ..forces.actuators.acting import joint_force_of, levers, slopes, torques
 from ..forces.bushing import RotationStop
 from ..forces.contact_report import touching_couplings
-from ..forces.contact_rows import contact_rows
+from ..forces.contact_rows import contact_points, contact_rows
 from ..forces.contacts import Contact
 from ..forces.effort_limits import limited
 from ..forces.joint_forces import JointStop, Stribeck
@@ -30,9 +31,18 @@ from ..forces.shape_contact import ShapeContact
 from ..forces.springs import Rope
 from ..forces.tendons import JointTendon, Tendon
 from ..forces.transmissions import SpatialTendon
-from ..integrators.convex import ConvexMechanics, Free, Impulses, Lines, Points, Rubbing
+from ..integrators.convex import (
+    ConvexMechanics,
+    Free,
+    Impulses,
+    Lines,
+    Nearest,
+    Points,
+    Rubbing,
+)
 from ..integrators.method import Scalar, State
 from ..solvers.linear import product
+from ..solvers.rows import Rows
 from ..system.frozen import unfreeze
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -41,6 +51,9 @@ from .nonsmooth import coasted, on_constraints, trees_of
 
 # What the convex problem solves for, in place of forces.
 _SOLVED = Contact, ShapeContact, JointStop, RotationStop, Rope, Stribeck
+# Where the rows of contact points have more entries than this, not all of the points act in a step,
+# but so many to each shape.
+_ROWS, _POINTS = 6_000, 8
 
 
 class ConvexMotion(eqx.Module):
@@ -73,6 +86,11 @@ class ConvexFormulation(Formulation):
 
     @classmethod
     def check(cls, method: Any, system: System) -> None:
+        if method.most_points is not None and method.most_points < 1:
+            raise ValueError(
+                f"simulate: {method.name} has most_points={method.most_points}; give one or more, "
+                "or None"
+            )
         for c in system.couplings:
             stops = isinstance(c, Contact | ShapeContact | JointStop | RotationStop)
             if stops and _differ(c.exponent, 1):
@@ -90,7 +108,25 @@ class ConvexFormulation(Formulation):
                 )
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> ConvexMechanics:
-        return Machine(self.tree, t, inputs, self.method.moments)
+        return Machine(self.tree, t, inputs, self.method.moments, self._most_points)
+
+    @property
+    def small(self) -> bool:
+        return super().small and (self.method.located or self._most_points is None)
+
+    @property
+    def _most_points(self) -> int | None:
+        """How many contact points act in a step; None where all of them do."""
+        tree = self.tree
+        every = shapes = 0
+        for c in touching_couplings(tree.system):
+            found = isinstance(c, ShapeContact)
+            every += count_of_points(c.geometry, c.pairs) if found else len(c.path.bodies) - 1
+            shapes += len(c.path.bodies)
+        if self.method.located or 3 * every * tree.topology.nv <= _ROWS:
+            return None
+        most = _POINTS * shapes if self.method.most_points is None else self.method.most_points
+        return most if most < every else None
 
     @property
     def explicit(self) -> Tree:
@@ -116,6 +152,10 @@ class ConvexFormulation(Formulation):
     def impacts(self, state: State) -> jax.Array:
         return state.memory.impacts
 
+    def crowded(self, state: State) -> tuple[jax.Array, int] | None:
+        most = self._most_points
+        return None if most is None else (state.memory.crowded, most)
+
 
 class Machine(ConvexMechanics):
     """A system in a step that begins at the time t (s)."""
@@ -124,16 +164,25 @@ class Machine(ConvexMechanics):
     t: jax.Array
     inputs: Inputs
     moments: bool = eqx.field(static=True)
+    most_points: int | None = eqx.field(static=True)
 
     @property
     def nothing(self) -> Impulses:
         tree, dtype = self.tree, self.tree.dtype
-        at = jax.eval_shape(self.meetings, jax.ShapeDtypeStruct((tree.topology.nq,), dtype))
+        every = replace(self, most_points=None)
+        at = jax.eval_shape(every.meetings, jax.ShapeDtypeStruct((tree.topology.nq,), dtype))
         points, lines = at
         k, s, lines = len(points.gaps), len(points.turns), len(lines.gaps)
         friction = tree.topology.nv + len(_tendons(tree))
         sizes = (k, 3), (s, 1), (s, 2), (lines, 1), (friction, 1)
         return Impulses(*(jnp.zeros(size, dtype) for size in sizes))
+
+    @property
+    def parts(self) -> np.ndarray:
+        # Tendons, actuators along lengths and mimic joints may connect trees.
+        tree = self.tree
+        connected = tree.multiplier is not None or _tendons(tree) or levers(tree.system)
+        return np.zeros(tree.topology.nv, int) if connected else trees_of(tree)
 
     def free(self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar) -> Free:
         tree, joints = _without(self.tree, "friction"), self.tree.system.joints
@@ -203,15 +252,16 @@ class Machine(ConvexMechanics):
         return jnp.maximum(-by_q, 0), jnp.maximum(-by_v, 0)
 
     def meetings(self, q: Float[Array, " nq"]) -> tuple[Points, Lines]:
-        points, stops = _hard(self.tree, q)
-        points = [*_compliant(self.tree, q, self.moments), *points]
+        hard, stops = _hard(self.tree, q)
+        soft, nearest = _compliant(self.tree, q, self.moments, self.most_points)
         lines = [*_equations(self.tree, q), *stops, *_joint_stops(self.tree, q)]
         lines += _limits_of_lengths(self.tree, q)
         none, n = jnp.zeros(0, q.dtype), self.tree.topology.nv
-        rows = jnp.zeros((0, 3, n), q.dtype)
+        rows = Rows(jnp.zeros((0, 3, n), q.dtype))
         no_points = Points(rows, none, none, none, none, none, none > 0, rows, none, none)
-        no_lines = Lines(rows[:, 0], none, none, none, none, none)
-        return _joined(no_points, points), _joined(no_lines, lines)
+        no_lines = Lines(rows[:, :1], none, none, none, none, none)
+        points = replace(_joined(no_points, [*soft, *hard]), nearest=nearest)
+        return points, _joined(no_lines, lines)
 
     def dry_friction(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Rubbing:
         tree = self.tree
@@ -223,10 +273,12 @@ class Machine(ConvexMechanics):
                 fading = jnp.exp(-((rates[k] / c.stribeck_velocity) ** 2))
                 friction = friction + (np.arange(t.n_dofs) == k) * c.breakaway * fading
         tendons = _tendons(tree)
-        rows = [jnp.eye(t.nv, dtype=q.dtype)]
-        rows += [length_rows(tree, [c.transmission for c in tendons], q)[1]] if tendons else []
+        rows = Rows(jnp.ones((t.nv, 1, 1), q.dtype), np.arange(t.nv)[:, None])
+        if tendons:
+            along = length_rows(tree, [c.transmission for c in tendons], q)[1]
+            rows = Rows(jnp.concatenate((rows.whole(t.nv), along[:, None])))
         most = [tree.generalised(friction * jnp.sign(each)), *(c.friction[None] for c in tendons)]
-        return Rubbing(jnp.concatenate(rows), jnp.concatenate(most))
+        return Rubbing(rows, jnp.concatenate(most))
 
     @property
     def trees(self) -> np.ndarray:
@@ -269,6 +321,8 @@ def _unilateral(tree: Tree) -> tuple[Unilateral, ...]:
 
 def _joined(nothing: Any, parts: Sequence[Any]) -> Any:
     """Points or lines one after the other."""
+    if len(parts) == 1:
+        return parts[0]
     return jax.tree.map(lambda *a: jnp.concatenate(a), nothing, *parts)
 
 
@@ -285,32 +339,50 @@ def _hard(tree: Tree, q: jax.Array) -> tuple[list[Points], list[Lines]]:
         one, rigid = gap[None], jnp.full(1, jnp.inf, q.dtype)
         friction, bounce = c.friction[None], c.restitution[None]
         if isinstance(c, HardContact):
-            row = rows[start : start + 3][None]
-            none = row[:0], one[:0], one[:0]
+            row = Rows(rows[start : start + 3][None])
+            none = row[:0, :], one[:0], one[:0]
             points.append(Points(row, one, friction, bounce, rigid, 0 * one, one == one, *none))
         else:
-            stops.append(Lines(rows[start][None], one, bounce, rigid, 0 * one, 0 * one))
+            stops.append(Lines(Rows(rows[start][None, None]), one, bounce, rigid, 0 * one, 0 * one))
     return points, stops
 
 
-def _compliant(tree: Tree, q: jax.Array, moments: bool) -> Iterator[Points]:
-    """The points of compliant contacts; moments: whether those resist spinning and rolling."""
-    for contact in touching_couplings(tree.system):
-        met = contact_rows(tree, contact, q)
-        numbers, gap = met.numbers, met.gaps
-        turning = len(gap) if moments else 0
-        yield Points(
-            rows=met.rows[:, :3],
-            gaps=gap,
-            friction=numbers["friction"],
-            restitution=jnp.zeros_like(gap),
-            stiffness=numbers["stiffness"],
-            relaxation=numbers["dissipation"] * jnp.maximum(-gap, 0),
-            exists=met.exists,
-            turns=met.rows[:turning, 3:],
-            spinning=numbers["spinning"][:turning],
-            rolling=numbers["rolling"][:turning],
-        )
+def _compliant(
+    tree: Tree, q: jax.Array, moments: bool, most: int | None
+) -> tuple[list[Points], Nearest | None]:
+    """The points of compliant contacts, and which they are if no more than `most` act.
+
+    moments: whether they resist spinning and rolling.
+    """
+    contacts, nearest = touching_couplings(tree.system), None
+    if not contacts:
+        return [], None
+    points = contact_points(tree, contacts, q)
+    if most is not None:
+        count = len(points.gaps)
+        gaps = jax.lax.stop_gradient(jnp.where(points.exists, points.gaps, FAR))
+        found = jax.lax.top_k(-gaps, most + 1)[1]
+        index = jnp.sort(found[:most])
+        crowded = (gaps[found[most]] < 0).astype(q.dtype)
+        # Those of hard contacts, which come after them, all act.
+        hard = sum(isinstance(c, HardContact) for c in _unilateral(tree))
+        nearest = Nearest(jnp.concatenate((index, count + jnp.arange(hard))), crowded)
+        points = (points if hard else points.with_few_dofs()).those(index)
+    rows, numbers, gaps = contact_rows(tree, q, points), points.numbers, points.gaps
+    turning = len(gaps) if moments else 0
+    made = Points(
+        rows=rows[:, :3],
+        gaps=gaps,
+        friction=numbers["friction"],
+        restitution=jnp.zeros_like(gaps),
+        stiffness=numbers["stiffness"],
+        relaxation=numbers["dissipation"] * jnp.maximum(-gaps, 0),
+        exists=points.exists,
+        turns=rows[:turning, 3:],
+        spinning=numbers["spinning"][:turning],
+        rolling=numbers["rolling"][:turning],
+    )
+    return [made], nearest
 
 
 def _equations(tree: Tree, q: jax.Array) -> Iterator[Lines]:
@@ -321,7 +393,7 @@ def _equations(tree: Tree, q: jax.Array) -> Iterator[Lines]:
         rows = at.jacobian()
         gaps = jnp.zeros(len(rows), q.dtype).at[holonomic(kept.constraints)].set(at.residual())
         rigid = jnp.full_like(gaps, jnp.inf)
-        yield Lines(rows, gaps, 0 * gaps, rigid, 0 * gaps, -rigid)
+        yield Lines(Rows(rows[:, None]), gaps, 0 * gaps, rigid, 0 * gaps, -rigid)
 
 
 def _joint_stops(tree: Tree, q: jax.Array) -> Iterator[Lines]:
@@ -335,7 +407,9 @@ def _joint_stops(tree: Tree, q: jax.Array) -> Iterator[Lines]:
                 gap = jnp.where(jnp.isfinite(gap), gap, FAR)[dofs]
                 relaxation = stop.dissipation * jnp.maximum(-gap, 0)
                 stiffness = jnp.full_like(gap, stop.stiffness)
-                yield Lines(sign * rates[dofs], gap, 0 * gap, stiffness, relaxation, 0 * gap)
+                yield Lines(
+                    Rows(sign * rates[dofs][:, None]), gap, 0 * gap, stiffness, relaxation, 0 * gap
+                )
 
 
 def _tendons(tree: Tree) -> list[Any]:
@@ -383,4 +457,4 @@ def _limits_of_lengths(tree: Tree, q: jax.Array) -> Iterator[Lines]:
             gap = sign * (length - end)
             relaxation = dissipation * jnp.maximum(-gap, 0)
             numbers = gap, zero, jnp.asarray(stiffness, q.dtype), relaxation, zero
-            yield Lines(sign * row[None], *(number[None] for number in numbers))
+            yield Lines(Rows(sign * row[None, None]), *(number[None] for number in numbers))

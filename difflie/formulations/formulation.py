@@ -295,6 +295,18 @@ class Formulation(eqx.Module):
         """How many impacts there were at times that are not located (); None without any."""
         return None
 
+    def crowded(self, state: Any) -> tuple[jax.Array, int] | None:
+        """In how many steps surfaces overlapped at points that were left out (), and how many act.
+
+        None where all points act.
+        """
+        return None
+
+    @property
+    def small(self) -> bool:
+        """Whether a step is short enough for one native call."""
+        return self.tree.topology.unrolled
+
     @property
     def explicit(self) -> Tree | None:
         """The system with those of its forces alone that limit the step; None where all do."""

@@ -37,7 +37,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..solvers.linear import product
+from ..solvers.rows import Rows
 from .impacts import Arrival, Flights, Jump, located
 from .impulse_balance import coulomb_velocity, hardness, least_velocity, parts
 from .impulse_laws import Coulomb, Discs, Intervals, Law
@@ -48,36 +48,66 @@ from .method import Method, Scalar, State, chosen
 _TANGENT, _DRY, _STIFF = 1e-3, 1e-4, 1e-4
 
 
+class Nearest(NamedTuple):
+    """The contact points with the least gaps: index (k,) among all of them, in order.
+
+    crowded (): whether surfaces overlap at another one, too.
+    """
+
+    index: jax.Array
+    crowded: jax.Array
+
+
 class Points(eqx.Module):
     """k contact points at one configuration, shapes (k,).
 
-    rows (k, 3, nv): the velocities of the gap and along two tangents, by v. gaps in m. friction mu,
+    rows (k, 3): the velocities of the gap and along two tangents, by v. gaps in m. friction mu,
     restitution e. stiffness in N/m, infinite where the points do not give; relaxation in s.
-    exists: whether there is such a point. turns (k, 3, nv): the angular velocities about the normal
+    exists: whether there is such a point. turns (k, 3): the angular velocities about the normal
     and the tangents; spinning, rolling: arms in m of the moments against them. Of no points, where
-    there are no such moments.
+    there are no such moments. nearest: which points of more these are; None where there are no
+    others.
     """
 
-    rows: jax.Array
+    rows: Rows
     gaps: jax.Array
     friction: jax.Array
     restitution: jax.Array
     stiffness: jax.Array
     relaxation: jax.Array
     exists: jax.Array
-    turns: jax.Array
+    turns: Rows
     spinning: jax.Array
     rolling: jax.Array
+    nearest: Nearest | None = None
+
+    def recalled(self, every: Impulses) -> Impulses:
+        """The impulses at these points, of those at all."""
+        return every._replace(**{name: a[at] for name, (a, at) in self._parts(every).items()})
+
+    def remembered(self, own: Impulses, every: Impulses) -> Impulses:
+        """The impulses at all points, zero but at these; every: some at all points."""
+        parts = self._parts(every).items()
+        filled = {n: jnp.zeros_like(a).at[at].set(getattr(own, n)) for n, (a, at) in parts}
+        return own._replace(**filled)
+
+    def _parts(self, every: Impulses) -> dict[str, tuple[jax.Array, jax.Array]]:
+        """The impulses at all points by their names, and the places of these among them."""
+        if self.nearest is None:
+            return {}
+        at, turning = self.nearest.index, self.nearest.index[: len(self.turns)]
+        at_points = ("points", at), ("spins", turning), ("rolls", turning)
+        return {name: (getattr(every, name), places) for name, places in at_points}
 
 
 class Lines(eqx.Module):
     """l equations or stops at one configuration, shapes (l,).
 
-    rows (l, nv): the rates of the gaps by v. gaps in m or rad. restitution, stiffness, relaxation:
+    rows (l, 1): the rates of the gaps by v. gaps in m or rad. restitution, stiffness, relaxation:
     as of `Points`. lower: the least impulse, 0 of a stop, which only pushes, -inf of an equation.
     """
 
-    rows: jax.Array
+    rows: Rows
     gaps: jax.Array
     restitution: jax.Array
     stiffness: jax.Array
@@ -86,9 +116,9 @@ class Lines(eqx.Module):
 
 
 class Rubbing(NamedTuple):
-    """What rubs dry: rows J (f, nv) of rates J v, and the largest forces (f,) in N or N m."""
+    """What rubs dry: rows (f, 1) of rates by v, and the largest forces (f,) in N or N m."""
 
-    rows: jax.Array
+    rows: Rows
     most: jax.Array
 
 
@@ -116,11 +146,13 @@ class Impulses(NamedTuple):
 class Memory(NamedTuple):
     """The impulses of the step before.
 
-    impacts (): how many times something has hit so far at times that are not located.
+    impacts (): how many times something has hit so far at times that are not located. crowded ():
+    in how many steps surfaces overlapped at points that were left out.
     """
 
     impulses: Impulses
     impacts: Any
+    crowded: Any
 
 
 class ConvexMechanics(Flights):
@@ -130,6 +162,11 @@ class ConvexMechanics(Flights):
     @abc.abstractmethod
     def nothing(self) -> Impulses:
         """Impulses of zero."""
+
+    @property
+    @abc.abstractmethod
+    def parts(self) -> np.ndarray:
+        """(nv,) the numbers of parts of v between which the metric is zero."""
 
     @abc.abstractmethod
     def free(self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar) -> Free:
@@ -162,11 +199,15 @@ class ConvexContact(Method):
     impulses of the step before. moments: whether contact points also resist spinning and rolling,
     by the arms of `touching`. located: whether the first impact of each tree is located within the
     step, so that derivatives by what changes its time are right, as of `Moreau`; contacts then keep
-    Coulomb's law in each step. Castro, Permenter and Han 2022.
+    Coulomb's law in each step. most_points: so many contact points of many act in a step, those
+    with the least gaps; None for eight to each shape that touches. Where more overlap, the result
+    of the run says so. Systems whose points fit into one native program, and located impacts, take
+    all. Castro, Permenter and Han 2022.
     """
 
     moments: bool = False
     located: bool = False
+    most_points: int | None = None
 
     equations: ClassVar[type] = ConvexMechanics
     implicit: ClassVar[bool] = True
@@ -175,7 +216,8 @@ class ConvexContact(Method):
     stability: ClassVar[tuple[float, float]] = 2.0, 2.0
 
     def init(self, problem: ConvexMechanics, t: Scalar, y: Any, h: Scalar) -> State:
-        return State(y, Memory(problem.nothing, jnp.zeros((), y[0].dtype)))
+        none = jnp.zeros((), y[0].dtype)
+        return State(y, Memory(problem.nothing, none, none))
 
     def step(
         self, problem: ConvexMechanics, t: Scalar, state: State, h: Scalar
@@ -194,16 +236,19 @@ def _step(
     """q and v at the end of the step, its impulses, and whether they were found ()."""
     free = problem.free(q, v, h)
     met = _met(problem, q, v, free.metric)
-    end = met.moving(free.momentum)
-    touch, *others = _laws(met, v, end, last.impulses, h)
+    end, before = met.moving(free.momentum), met.points.recalled(last.impulses)
+    touch, *others = _laws(met, v, end, before, h)
     laws = [touch.convex(_expected_slip(met, touch, v, end)), *others]
-    after, p, found = least_velocity(free.metric, free.momentum, met.rows, laws, v, end)
+    after, p, found = least_velocity(free.metric, free.momentum, met.each, laws, v, end)
     # What comes faster than what acts can let it in a step.
-    coming, arriving = product(met.normals, v), product(met.normals, end)
-    hits = (met.gaps > 0) & (met.gaps + h * arriving < 0) & ~met.closed(last.impulses, h)
+    coming, arriving = met.closing(v), met.closing(end)
+    hits = (met.gaps > 0) & (met.gaps + h * arriving < 0) & ~met.closed(before, h)
     hits = hits & (coming < -jnp.abs(arriving - coming))
     impacts = last.impacts + jnp.sum(hits.astype(v.dtype))
-    return problem.coast(q, after, h), Memory(Impulses(*parts(laws, p)), impacts), found
+    impulses = met.points.remembered(Impulses(*parts(laws, p)), last.impulses)
+    nearest, crowded = met.points.nearest, last.crowded
+    crowded = crowded if nearest is None else crowded + nearest.crowded
+    return problem.coast(q, after, h), Memory(impulses, impacts, crowded), found
 
 
 def _located(
@@ -242,7 +287,7 @@ def _located(
             normals=normals,
             rebound=rebound,
             presses=_pressures(impulses) > 0,
-            memory=Memory(impulses, last.impacts),
+            memory=Memory(impulses, last.impacts, last.crowded),
             found=jnp.all(found[-1]),
         )
 
@@ -250,20 +295,24 @@ def _located(
 
 
 class Met(eqx.Module):
-    """What meets at one configuration, in a metric A (nv, nv) of v.
+    """What meets at one configuration, in a metric A (nv, nv) of v; factor: that of A by Cholesky.
 
-    rows (m, nv): of the velocities that belong to impulses, one after the other; moved (nv, m):
-    how these change v. factor: that of A by Cholesky. The k contacts are the points, then the
-    lines.
+    parts (nv,): as of `ConvexMechanics`. The k contacts are the points, then the lines.
     """
 
     metric: jax.Array
     factor: jax.Array
+    parts: np.ndarray
     points: Points
     lines: Lines
     dry: Rubbing
-    rows: jax.Array
-    moved: jax.Array
+
+    @property
+    def each(self) -> Impulses:
+        """The rows of the velocities that belong to impulses."""
+        points, turns = self.points.rows, self.points.turns
+        spins, rolls = turns[:, :1], turns[:, 1:]
+        return Impulses(points, spins, rolls, self.lines.rows, self.dry.rows)
 
     @property
     def gaps(self) -> Float[Array, " k"]:
@@ -273,20 +322,40 @@ class Met(eqx.Module):
     def restitution(self) -> Float[Array, " k"]:
         return jnp.concatenate((self.points.restitution, self.lines.restitution))
 
+    def closing(self, v: Float[Array, " nv"]) -> Float[Array, " k"]:
+        """The rates of the gaps."""
+        each = self.points.rows[:, :1].of(v), self.lines.rows.of(v)
+        return jnp.concatenate(each)[:, 0]
+
+    @property
+    def mobility(self) -> Impulses:
+        """The inverse masses (k, d, d) that impulses move, but for dry friction."""
+        each = self.each._replace(friction=self.dry.rows[:0, :])
+        return Impulses(*(rows.mobility(self.factor, self.parts) for rows in each))
+
     @property
     def normals(self) -> Float[Array, "k nv"]:
         """The rows of the gaps."""
-        return jnp.concatenate((self.points.rows[:, 0], self.lines.rows))
+        n = len(self.metric)
+        return jnp.concatenate((self.points.rows.whole(n)[:, 0], self.lines.rows.whole(n)[:, 0]))
 
     @property
-    def each_moved(self) -> Impulses:
-        """How impulses of each kind change v, (k, d, nv)."""
-        return self._by_kinds(self.moved)
+    def rows(self) -> Float[Array, "m nv"]:
+        """The rows of all velocities that belong to impulses, one after the other."""
+        n = len(self.metric)
+        return jnp.concatenate([rows.whole(n).reshape(-1, n) for rows in self.each])
+
+    @property
+    def moved(self) -> Float[Array, "nv m"]:
+        """How impulses change v."""
+        return jax.scipy.linalg.cho_solve((self.factor, True), self.rows.T)
 
     def of_contacts(self, moved: Float[Array, "nv m"]) -> Float[Array, "nv k"]:
         """Sums of changes of v by all impulses over the directions of each contact."""
-        each = self._by_kinds(moved)
-        return jnp.concatenate((jnp.sum(each.points, axis=1), each.lines[:, 0])).T
+        k, turning, lines = len(self.points.gaps), len(self.points.turns), len(self.lines.gaps)
+        at_points, _, of_lines, _ = jnp.split(moved, np.cumsum([3 * k, 3 * turning, lines]), axis=1)
+        at_points = jnp.sum(at_points.reshape(len(moved), k, 3), axis=2)
+        return jnp.concatenate((at_points, of_lines), axis=1)
 
     def moving(self, impulse: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """How an impulse (nv,) changes v."""
@@ -297,29 +366,18 @@ class Met(eqx.Module):
 
         last: the impulses of the step before.
         """
-        each, points, lines = self.each_moved, self.points, self.lines
-        of_points, of_lines = _mobility(points, each.points)[1], _ease(lines, each.lines[:, 0])
+        points, lines, mobility = self.points, self.lines, self.mobility
+        of_points, of_lines = _mean(mobility.points), _ease(mobility.lines)
         soft = [_softness(*a, h)[0] for a in ((of_points, points), (of_lines, lines))]
         never = jnp.concatenate((~points.exists, lines.lower < 0))
         return never | jnp.concatenate(soft) | (_pressures(last) > 0)
 
-    def _by_kinds(self, moved: jax.Array) -> Impulses:
-        counts = [len(a) for a in (self.points.gaps, self.points.turns, self.lines.gaps)]
-        (k, s, lines), dry = counts, len(self.dry.most)
-        sizes = (k, 3), (s, 1), (s, 2), (lines, 1), (dry, 1)
-        each = jnp.split(moved.T, np.cumsum([k * d for k, d in sizes])[:-1])
-        pairs = zip(each, sizes, strict=True)
-        return Impulses(*(a.reshape(*size, a.shape[1]) for a, size in pairs))
-
 
 def _met(problem: ConvexMechanics, q: jax.Array, v: jax.Array, metric: jax.Array) -> Met:
     """What meets at q and v in a metric."""
-    (points, lines), dry, n = problem.meetings(q), problem.dry_friction(q, v), len(v)
-    turns, factor = points.turns, jax.lax.linalg.cholesky(metric)
-    each = points.rows, turns[:, :1], turns[:, 1:], lines.rows, dry.rows
-    rows = jnp.concatenate([a.reshape(-1, n) for a in each])
-    moved = jax.scipy.linalg.cho_solve((factor, True), rows.T)
-    return Met(metric, factor, points, lines, dry, rows, moved)
+    (points, lines), dry = problem.meetings(q), problem.dry_friction(q, v)
+    factor = jax.lax.linalg.cholesky(metric)
+    return Met(metric, factor, problem.parts, points, lines, dry)
 
 
 def _pressures(impulses: Impulses) -> Float[Array, " k"]:
@@ -335,21 +393,21 @@ def _laws(
     before, end (nv,): v before the step, and after it without impulses. last: the impulses of the
     step before; h (s).
     """
-    moved = met.each_moved
-    light = product(met.dry.rows**2, 1 / jnp.diag(met.metric))
+    mobility, dry = met.mobility, met.dry.rows
+    light = replace(dry, entries=dry.entries**2).of(1 / jnp.diag(met.metric))[:, 0]
     return (
-        _contact_law(met.points, moved.points, before, end, last.points, h),
-        *_moment_laws(met.points, moved, last),
-        _line_law(met.lines, moved.lines[:, 0], before, end, last.lines, h),
+        _contact_law(met.points, mobility.points, before, end, last.points, h),
+        *_moment_laws(met.points, mobility, last),
+        _line_law(met.lines, mobility.lines, before, end, last.lines, h),
         _dry_law(jnp.where(light > 0, light, 1), h * met.dry.most[:, None], last.friction),
     )
 
 
 def _hit(met: Met, laws: Sequence[Law], hits: jax.Array, target: jax.Array) -> list[Law]:
     """The laws, of contacts that hit (k,) with target rates (k,) and hard."""
-    k, each = len(met.points.gaps), met.each_moved
+    k, mobility = len(met.points.gaps), met.mobility
     touch, spin, roll, line, dry = laws
-    masses = _mobility(met.points, each.points)[1], _ease(met.lines, each.lines[:, 0])
+    masses = _mean(mobility.points), _ease(mobility.lines)
     hard, _ = hardness(target.dtype)
     changed = []
     for law, at, mass in ((touch, slice(k), masses[0]), (line, slice(k, None), masses[1])):
@@ -360,17 +418,16 @@ def _hit(met: Met, laws: Sequence[Law], hits: jax.Array, target: jax.Array) -> l
     return [changed[0], spin, roll, changed[1], dry]
 
 
-def _mobility(points: Points, moved: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The inverse masses (k, 3, 3) that contact points move, and their mean (k,)."""
-    mobility = product(points.rows, jnp.swapaxes(moved, 1, 2))
+def _mean(mobility: jax.Array) -> jax.Array:
+    """The mean inverse masses (k,) that contact points move; mobility (k, 3, 3)."""
     # What is no contact point may move nothing.
     square = jnp.sum(mobility**2, axis=(1, 2)) / 9
-    return mobility, jnp.sqrt(jnp.where(square > 0, square, 1))
+    return jnp.sqrt(jnp.where(square > 0, square, 1))
 
 
-def _ease(lines: Lines, moved: jax.Array) -> jax.Array:
-    """The inverse masses (l,) that lines move."""
-    inverse_mass = jnp.sum(lines.rows * moved, axis=1)
+def _ease(mobility: jax.Array) -> jax.Array:
+    """The inverse masses (l,) that lines move; mobility (l, 1, 1)."""
+    inverse_mass = mobility[:, 0, 0]
     # Of equations that nothing can violate, as those of a planar loop out of its plane, too.
     floor = 1e-6 * jnp.max(inverse_mass, initial=0)
     return jnp.where(inverse_mass > floor, inverse_mass, jnp.where(floor > 0, floor, 1))
@@ -378,15 +435,15 @@ def _ease(lines: Lines, moved: jax.Array) -> jax.Array:
 
 def _contact_law(
     points: Points,
-    moved: jax.Array,
+    mobility: jax.Array,
     before: jax.Array,
     end: jax.Array,
     last: jax.Array,
     h: jax.Array,
 ) -> Coulomb:
-    """The law of contact points; moved (k, 3, nv): how impulses at them change v."""
-    _, inverse_mass = _mobility(points, moved)
-    coming, arriving = (product(points.rows[:, 0], v) for v in (before, end))
+    """The law of contact points; mobility (k, 3, 3): the inverse masses that they move."""
+    inverse_mass = _mean(mobility)
+    coming, arriving = (points.rows[:, :1].of(v)[:, 0] for v in (before, end))
     _, normal, target = _softness(inverse_mass, points, h)
     bounces, target = _rebound(points, target, coming, arriving, h)
     normal = jnp.where(bounces, _STIFF * inverse_mass, normal)
@@ -399,22 +456,22 @@ def _contact_law(
 
 def _expected_slip(met: Met, law: Coulomb, before: jax.Array, end: jax.Array) -> jax.Array:
     """mu |u_t| (k,) at the end of the step: without what the needed impulse brakes it by."""
-    mobility, _ = _mobility(met.points, met.each_moved.points)
-    square = jnp.sum(product(met.points.rows, before)[:, 1:] ** 2, axis=1)
+    mobility = met.mobility.points
+    square = jnp.sum(met.points.rows[:, 1:].of(before) ** 2, axis=1)
     moves = square > 0
     slip = jnp.where(moves, jnp.sqrt(jnp.where(moves, square, 1)), 0)
     across = jnp.maximum(mobility[:, 1, 1], mobility[:, 2, 2])
     through = jnp.where(mobility[:, 0, 0] > 0, mobility[:, 0, 0], 1)
-    needed = jnp.maximum(law.target[:, 0] - product(met.points.rows[:, 0], end), 0)
+    needed = jnp.maximum(law.target[:, 0] - met.points.rows[:, :1].of(end)[:, 0], 0)
     return law.friction * jnp.maximum(slip - law.friction * across / through * needed, 0)
 
 
-def _moment_laws(points: Points, moved: Impulses, last: Impulses) -> tuple[Intervals, Discs]:
+def _moment_laws(points: Points, mobility: Impulses, last: Impulses) -> tuple[Intervals, Discs]:
     """The laws of moments at contact points, in proportion to the impulses of the step before."""
-    turned = jnp.concatenate((moved.spins, moved.rolls), axis=1)
-    inverse_mass = jnp.sum(points.turns * turned, axis=2)
+    each = (jnp.diagonal(a, axis1=1, axis2=2) for a in (mobility.spins, mobility.rolls))
+    inverse_mass = jnp.concatenate(tuple(each), axis=1)
     inverse_mass = jnp.where(inverse_mass > 0, inverse_mass, 1)
-    pressure = last.points[: len(turned), 0]
+    pressure = last.points[: len(inverse_mass), 0]
     spin = _dry_law(inverse_mass[:, 0], (points.spinning * pressure)[:, None], last.spins)
     radius = points.rolling * pressure
     softness = _DRY * jnp.max(inverse_mass[:, 1:], axis=1, keepdims=True)
@@ -432,15 +489,15 @@ def _dry_law(inverse_mass: jax.Array, most: jax.Array, last: jax.Array) -> Inter
 
 def _line_law(
     lines: Lines,
-    moved: jax.Array,
+    mobility: jax.Array,
     before: jax.Array,
     end: jax.Array,
     last: jax.Array,
     h: jax.Array,
 ) -> Intervals:
     """The law of equations and stops; as `_contact_law`."""
-    inverse_mass = _ease(lines, moved)
-    coming, arriving = product(lines.rows, before), product(lines.rows, end)
+    inverse_mass = _ease(mobility)
+    coming, arriving = (lines.rows.of(v)[:, 0] for v in (before, end))
     _, softness, target = _softness(inverse_mass, lines, h)
     bounces, target = _rebound(lines, target, coming, arriving, h)
     softness = jnp.where(bounces, _STIFF * inverse_mass, softness)

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 from ..solvers.convex import ConvexNewton
 from ..solvers.linear import product
 from ..solvers.root import found, root
+from ..solvers.rows import Rows
 from ..solvers.semismooth import ConvexRounds
 from .impulse_laws import Law
 
@@ -52,32 +53,39 @@ def steep(
 def least_velocity(
     M: Float[Array, "nv nv"],
     momentum: Float[Array, " nv"],
-    A: Float[Array, "m nv"],
+    rows: Sequence[Rows],
     laws: Sequence[Law],
     guess: Float[Array, " nv"],
     scale: Float[Array, " nv"],
 ) -> tuple[Float[Array, " nv"], Float[Array, " m"], Bool[Array, ""]]:
     """v (nv,) by convex laws, its impulses (m,), and whether it was found ().
 
-    momentum (nv,): M v*. scale (nv,): a velocity by whose size rounding errors are measured.
+    momentum (nv,): M v*. rows: those of each law. scale (nv,): a velocity by whose size rounding
+    errors are measured.
     """
     # Velocities in units in which M has ones on its diagonal: rad/s and m/s are alike then.
     unit = 1 / jnp.sqrt(jnp.diag(M))
     least = jnp.max(jnp.abs(scale / unit))
 
+    n, acting = len(momentum), [each for each in zip(rows, laws, strict=True) if len(each[0])]
+
     def residual(x: jax.Array) -> jax.Array:
         v = unit * x
-        return unit * (product(M, v) - product(A.T, impulses(laws, A, v)) - momentum)
+        moved = [rows.times(law.impulses(rows.of(v)), n) for rows, law in acting]
+        return unit * (product(M, v) - sum(moved, momentum))
 
     def hessian(x: jax.Array) -> jax.Array:
-        return unit[:, None] * (M + product(A.T, steep(laws, A, unit * x, A))) * unit
+        v = unit * x
+        each = [rows.squared(law.slopes(rows.of(v)), n) for rows, law in acting]
+        return unit[:, None] * sum(each, M) * unit
 
     def size(x: jax.Array) -> jax.Array:
         return jnp.maximum(jnp.max(jnp.abs(x)), least)
 
     x, solved = root(residual, guess / unit, ConvexNewton(hessian, size))
     v = unit * x
-    return v, impulses(laws, A, v), solved
+    found = [law.impulses(own.of(v)).ravel() for own, law in zip(rows, laws, strict=True)]
+    return v, jnp.concatenate(found), solved
 
 
 def coulomb_velocity(

@@ -35,7 +35,7 @@ from .adjoint import Adjoint, Direct
 from .events import Event, least, named
 from .free_flight_check import flight
 from .inputs import Input, Sampled, check_functions, samples
-from .result import Ending, Impacts, Reconstruction
+from .result import Crowded, Ending, Impacts, Reconstruction
 from .step_status import StepStatus
 from .time_steps import LoopState, TimeSteps
 from .trajectory import Trajectory
@@ -207,6 +207,9 @@ def _trajectory(
         looked["substeps"] = method.substeps
     if (impacts := loop.formulation.impacts(inner)) is not None:
         looked["impacts"] = Impacts(jax.lax.stop_gradient(impacts), method.name)
+    if (crowded := loop.formulation.crowded(inner)) is not None:
+        count, most = crowded
+        looked["crowded"] = Crowded(jax.lax.stop_gradient(count), most, method.name)
     result = watch.result(tree.system, dt, steps, error, reconstruction, ending, **looked)
     reduced = _reduced(loop, end, *last)
     return Trajectory(t, q, v, result, record, u, torques, z, reduced=reduced)

@@ -55,6 +55,30 @@ class Impacts(eqx.Module):
         ]
 
 
+class Crowded(eqx.Module):
+    """In how many steps () surfaces overlapped at contact points beyond those that act."""
+
+    count: jax.Array
+    most: int = eqx.field(static=True)
+    method: str = eqx.field(static=True)
+
+    @property
+    def good(self) -> Bool[Array, "*batch"]:
+        """Whether all points acted at which surfaces overlapped: a boolean scalar."""
+        return self.count == 0
+
+    def messages(self) -> list[str]:
+        """One sentence if there were others."""
+        many = int(self.count)
+        if not many:
+            return []
+        return [
+            f"in {many} step{'s' * (many > 1)} surfaces overlapped at more than {self.most} "
+            f"points, of which the {self.most} deepest acted; {self.method}(most_points=...) takes "
+            "more"
+        ]
+
+
 class Ending(eqx.Module):
     """How a motion with events ended.
 
@@ -90,8 +114,9 @@ class Result(eqx.Module):
 
     resolution: whether the steps of an explicit method resolve damping, friction, stiffness and
     internal states at the start; flight: whether free bodies, on which nothing but gravity acts,
-    kept their momentum; impacts: how many there were at times that derivatives do not know. None of
-    them makes a run fail. None where there is nothing to look at.
+    kept their momentum; impacts: how many there were at times that derivatives do not know;
+    crowded: in how many steps contact points that should act were left out. None of them makes a
+    run fail. None where there is nothing to look at.
     not_modelled: what of the robot's file would have changed the motion and is not in the system.
     """
 
@@ -110,6 +135,7 @@ class Result(eqx.Module):
     resolution: Resolution | None = None
     flight: Flight | None = None
     impacts: Impacts | None = None
+    crowded: Crowded | None = None
     substeps: int | None = eqx.field(static=True, default=None)
     not_modelled: tuple[str, ...] = eqx.field(static=True, default=())
 
@@ -149,7 +175,7 @@ class Result(eqx.Module):
                 f"a singular configuration near {self._time(self.singular_step)}: the "
                 "constraints leave more than one way to go on from there"
             )
-        for looked in (self.resolution, self.flight, self.impacts) if self.ok else ():
+        for looked in (self.resolution, self.flight, self.impacts, self.crowded) if self.ok else ():
             sentences += [] if looked is None else looked.messages()
         limits = self.position_step, self.velocity_step, self.effort_step
         for kind, limit in zip(("position", "velocity", "effort"), limits, strict=True):
@@ -224,7 +250,7 @@ class Result(eqx.Module):
         places = [tuple(map(int, p)) for p in np.argwhere(~np.asarray(self.ok))]
         total = np.size(self.nonfinite_step)
         doubts = []
-        for looked in (self.resolution, self.flight, self.impacts):
+        for looked in (self.resolution, self.flight, self.impacts, self.crowded):
             bad = [] if looked is None else np.argwhere(~np.asarray(looked.good))
             if len(bad):
                 first = jax.tree.map(lambda a, i=tuple(bad[0]): a[i], looked).messages()

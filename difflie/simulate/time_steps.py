@@ -76,7 +76,7 @@ class TimeSteps(NamedTuple):
     @property
     def small(self) -> bool:
         """Whether a loop is compiled as one native call."""
-        return self.tree.topology.unrolled
+        return self.formulation.small
 
     def start(
         self, q0: jax.Array, v0: jax.Array, rows: Any, save_every: int
