@@ -53,7 +53,7 @@ def printed(
     ]
     once = _chunks(program, [k for k in running if not repeated[k]])
     chunks = once + _chunks(program, [k for k in running if repeated[k]])
-    products, tables = (x(module, program, places) for x in (Products, Tables))
+    products, tables = Products(module, program, places), Tables(module, program, places)
     last = _last_use(program, chunks)
     dying = defaultdict(list)
     for x, at in last.items():
