@@ -120,6 +120,7 @@ def test_reverse_mode_is_that_of_direct(adjoint):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.slow("Forward()")
 @pytest.mark.parametrize("adjoint", [dl.Forward(), dl.RecursiveCheckpoint(8)], ids=str)
 def test_forward_mode_is_that_of_direct(adjoint):
     def on_line(h):

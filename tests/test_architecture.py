@@ -71,11 +71,13 @@ def allowed_rooms(path: Path) -> set[str]:
     return set(ORDER[: ORDER.index(room(path)) + 1])
 
 
+@pytest.mark.slow
 def test_rooms_import_only_rooms_to_their_left():
     wrong = {str(p.relative_to(PACKAGE)): imported_rooms(p) - allowed_rooms(p) for p in MODULES}
     assert {path: rooms for path, rooms in wrong.items() if rooms} == {}
 
 
+@pytest.mark.slow
 def test_files_import_each_other_in_one_direction():
     """Also inside functions and for annotations: a file is understood from those it imports."""
     graph = {path: {file_of(module) for module in imported(path)} - {path} for path in MODULES}
@@ -102,6 +104,7 @@ COMPILING = (
 )
 
 
+@pytest.mark.slow
 def test_algorithms_do_not_know_that_they_are_compiled():
     """Native code is used by few, and through its front alone."""
     users = {}
@@ -131,6 +134,7 @@ def unstable_names(path: Path) -> set[str]:
     return within - {"jax.core.Tracer"}
 
 
+@pytest.mark.slow
 def test_one_file_takes_what_jax_may_change():
     """Another version of jax is looked at, and mended, in one place."""
     private = PACKAGE / "native/private.py"

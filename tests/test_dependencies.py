@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Where the distribution has another name than the module.
@@ -65,6 +67,7 @@ def third_party():
                 yield str(file.relative_to(ROOT)), name, at_once
 
 
+@pytest.mark.slow
 def test_what_is_imported_is_declared():
     """No module works only because another package happens to bring it."""
     found = list(third_party())
@@ -72,6 +75,7 @@ def test_what_is_imported_is_declared():
     assert {(f, d) for f, d, _ in found if d not in CORE | EXTRAS} == set()
 
 
+@pytest.mark.slow
 def test_what_is_declared_is_imported():
     """Nobody installs what is not used."""
     assert (CORE | EXTRAS) - {d for _, d, _ in third_party()} <= LOADED_BY_OTHERS

@@ -31,6 +31,7 @@ def parsed(thing: Any, name: str) -> doctest.DocTest:
     return doctest.DocTestParser().get_doctest(text, {"dl": dl, "np": np}, name, None, None)
 
 
+@pytest.mark.slow("identify.identify_arm", "assemble", "quantities.Touch")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name):
     """Guards an example of at most five lines, in double precision."""

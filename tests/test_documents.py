@@ -58,6 +58,7 @@ def test_every_name_has_an_entry():
     assert set(re.findall(r"\[`dl\.(\w+)`\]", reference.index())) == set(difflie.__all__)
 
 
+@pytest.mark.slow
 def test_the_map_of_packages_is_that_of_the_source():
     """Guards the page on the architecture: all packages, each with imports from above it only."""
     import packages

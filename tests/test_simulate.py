@@ -118,6 +118,7 @@ def test_sampled_inputs():
     np.testing.assert_array_equal(run(dl.ZeroOrderHold(ramp[:-1:4], 4)), run(coarse))
 
 
+@pytest.mark.slow
 def test_wrench_acts_in_the_body_frame():
     """A constant wrench on a free body about its centre of mass: a constant acceleration."""
     body = dl.Body(name="body", joint=dl.Free(), mass=2.0, inertia=np.diag([1.0, 2.0, 3.0]))

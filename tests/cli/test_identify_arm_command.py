@@ -69,6 +69,7 @@ def test_a_robot_and_a_log_are_all_that_is_needed(folder, tmp_path, capsys):
     assert np.allclose(np.asarray(again.bodies.mass)[1:], masses, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_keys_of_arms(folder):
     path = folder / "keys.toml"
     path.write_text(

@@ -48,6 +48,7 @@ def interrupted(folder):
     return process.returncode, said
 
 
+@pytest.mark.slow
 def test_a_long_call_is_not_waited_for(tmp_path):
     """It would take half an hour; the command says that it stops, and that it has."""
     status, said = interrupted(tmp_path)

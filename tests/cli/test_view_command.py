@@ -32,6 +32,7 @@ def motion(tmp_path):
     return tmp_path / "trajectory.npz", {k: np.array(a) for k, a in arrays.items()}
 
 
+@pytest.mark.slow
 def test_a_configuration_is_recorded_and_drawn(tmp_path, capsys):
     """Its motion is simulated; both files are complete, the recording without addresses."""
     configuration = tmp_path / "swing.toml"

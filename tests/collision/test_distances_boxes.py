@@ -20,6 +20,7 @@ from difflie.spatial import Transform
 EVERY = pytest.mark.parametrize("kind", ["sphere", "capsule", "box"])
 
 
+@pytest.mark.slow("box")
 @EVERY
 def test_full_precision(kind):
     """Guards 1e-12 relative against least squares with bounds and hulls of differences."""
@@ -58,6 +59,7 @@ def test_derivatives(kind):
     check_derivatives(kind, "box", 200)
 
 
+@pytest.mark.slow("box", "capsule")
 @EVERY
 def test_points(kind):
     """Guards points, normals, the mirrored pair and single precision."""
@@ -107,6 +109,7 @@ def test_a_box_on_a_box_touches_all_over_what_they_share(numbers, place, turn, p
     assert ConvexHull(corners[:, :2]).volume == pytest.approx(area, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_points_of_a_stack_do_not_flicker():
     """Guards that boxes laid across each other keep their points when one tilts a little."""
     rng = np.random.default_rng(0)
@@ -150,6 +153,7 @@ def test_positions_without_a_single_normal():
         assert found.gap == pytest.approx(inside - 0.2, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_a_capsule_on_a_box_touches_at_both_ends():
     """Guards a lying capsule, one that is longer than the box, and one that stands."""
     find = contact_points("capsule", "box")

@@ -26,6 +26,7 @@ EVERY = pairs_of(*QUICK, slow=[k for k in CYLINDERS + ELLIPSOIDS if k not in QUI
 OFTEN = [("capsule", "cylinder"), ("box", "ellipsoid")]
 
 
+@pytest.mark.slow("capsule-ellipsoid", "sphere-ellipsoid")
 @EVERY
 def test_signed_distances_are_optimal(kinds):
     """Guards values: apart, points in both shapes; overlapping, no direction separates better."""
@@ -52,6 +53,7 @@ def test_signed_distances_are_those_of_coal(kinds):
     assert np.abs(theirs - found)[known].max() < tolerance
 
 
+@pytest.mark.slow
 def test_a_sphere_and_a_point_are_alike():
     """Guards an ellipsoid with equal radii against spheres in closed form."""
     pairs = at_random("sphere", "ellipsoid", 50)
@@ -70,6 +72,7 @@ def test_derivatives(kinds):
     check_derivatives(*kinds, 100)
 
 
+@pytest.mark.slow
 @pairs_of(("sphere", "cylinder"), slow=OFTEN, thorough=[("ellipsoid", "ellipsoid")])
 def test_points(kinds):
     """Guards points, normals, the mirrored pair and single precision."""

@@ -8,6 +8,7 @@ PAIRS = [*POLYTOPES, ("cylinder", "hull"), ("ellipsoid", "hull")]
 QUICK = [("sphere", "hull"), ("box", "hull")]
 
 
+@pytest.mark.slow("box-hull")
 @pairs_of(*QUICK, slow=[kinds for kinds in POLYTOPES if kinds not in QUICK])
 def test_full_precision(kinds):
     """Guards 1e-10 against hulls of differences of vertices."""
@@ -33,6 +34,7 @@ def test_many_signed_distances(kinds, count):
     assert error.max() < 0.05
 
 
+@pytest.mark.slow("box-hull")
 @pairs_of(*QUICK, slow=[kinds for kinds in PAIRS if kinds not in QUICK])
 def test_signed_distances_are_optimal(kinds):
     """Guards values: apart, points in both shapes; overlapping, no direction separates better."""

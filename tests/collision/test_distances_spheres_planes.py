@@ -34,6 +34,20 @@ def test_many_signed_distances_are_those_of_coal(kinds):
     check_against_coal(*kinds, 10_000)
 
 
+@pytest.mark.slow(
+    "kinds2",
+    "kinds4",
+    "kinds5",
+    "kinds7",
+    "kinds8",
+    "kinds1",
+    "kinds2",
+    "kinds3",
+    "kinds4",
+    "kinds5",
+    "kinds7",
+    "kinds8",
+)
 @EVERY
 def test_derivatives(kinds):
     """Guards the derivatives of gap and normal, in both modes."""
@@ -69,6 +83,7 @@ def test_a_sphere_on_the_axis_of_a_capsule():
     assert found.gap[0] == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 def test_parallel_capsules_touch_at_both_ends_of_what_they_share():
     """Guards the second point, and that there is none end to end or across."""
     kinds, numbers = ("capsule", "capsule"), (0.2, 1.0)
@@ -94,6 +109,7 @@ def test_capsules_on_one_axis_or_with_axes_that_cross():
     assert abs(found.normal.x[0]) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_what_stands_on_a_plane_touches_it_all_over():
     """Guards the points of a box, a capsule and a cylinder that stand or lie on a plane."""
     box = (Vector(*jnp.array([0.3, 0.2, 0.1])),)
@@ -113,6 +129,7 @@ def test_what_stands_on_a_plane_touches_it_all_over():
     assert np.abs(found.second.to_array()[low].sum(0)).max() < 1e-12  # around the axis
 
 
+@pytest.mark.slow
 def test_derivatives_on_a_border_of_features_lie_between_those_beside_it():
     """Guards a box that lies flat on a plane, and a sphere beside the end of a capsule."""
     box = (Vector(*jnp.array([0.3, 0.2, 0.1])),)

@@ -24,6 +24,7 @@ def points_of(kinds, first, numbers, second, numbers_b):
     return np.asarray(found.first.to_array())[valid], np.asarray(found.gap)[valid]
 
 
+@pytest.mark.slow("0.0", "0.7853981633974483")
 @pytest.mark.parametrize("turn", [0.0, 0.4, np.pi / 4])
 def test_points_span_what_two_faces_share(turn):
     """Guards that corners lie in both faces, at their depth, and span nearly all they share."""

@@ -24,6 +24,7 @@ def touch(p, heights, radius=0.1):
     return found(field, (HALF, jnp.asarray(heights)), at, (jnp.asarray(radius),))
 
 
+@pytest.mark.slow
 def test_the_nearest_point_of_many_triangles():
     """Guards distances above a rough surface against another program's, to rounding."""
     trimesh = pytest.importorskip("trimesh")
@@ -46,6 +47,7 @@ def test_the_nearest_point_of_many_triangles():
 SLOPE = np.add.outer(0.3 * np.linspace(-2, 2, 9), 0.1 * np.linspace(-1.5, 1.5, 7))
 
 
+@pytest.mark.slow("box", "capsule", "sphere")
 @pytest.mark.parametrize("kind", ["sphere", "capsule", "box", "hull"])
 def test_a_slope_is_a_plane(kind):
     """Guards all shapes on a plane surface against those on a plane, above and below."""
@@ -72,6 +74,7 @@ def test_a_slope_is_a_plane(kind):
         assert all(np.abs(own - x).min() < 1e-14 for x in expected.gap)
 
 
+@pytest.mark.slow
 def test_derivatives():
     """Guards the gap by places and heights against differences, in both modes, and off the edge."""
 

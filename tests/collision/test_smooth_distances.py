@@ -37,6 +37,7 @@ def smooth(kinds, radius=R):
     return jax.jit(jax.vmap(one))
 
 
+@pytest.mark.slow("box-box")
 @EVERY
 def test_distances_are_too_small_by_no_more_than_the_radius(kinds):
     """Guards the bound, apart and overlapping, points that are that far apart, and f32."""
@@ -54,6 +55,7 @@ def test_distances_are_too_small_by_no_more_than_the_radius(kinds):
     assert np.quantile(np.abs(np.asarray(single) - gap), 0.95) < 1e-4
 
 
+@pytest.mark.slow("box-box")
 @EVERY
 def test_the_distance_is_the_greatest_separation_of_smooth_bodies(kinds):
     """Guards the search, by 20,000 directions and a formula of its own; shapes apart and not."""
@@ -165,6 +167,7 @@ def test_gradients_do_not_jump_where_faces_are_level(first, second):
     np.testing.assert_allclose(round_, 0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_where_it_is_asked_for():
     """Clearances and radii as numbers; what has no smooth distance is named."""
     body = dl.Body(name="a", joint=dl.Free(), mass=1.0, inertia=np.eye(3))

@@ -32,6 +32,7 @@ def test_both_ways_agree_on_independent_rows():
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_derivatives_keep_the_smallest_multipliers():
     """Rows that stay redundant turn; the multipliers turn with their range."""
     change = RANDOM.normal(size=(3, 6))

@@ -43,6 +43,7 @@ def test_a_nut_falls_along_its_thread(turns):
     np.testing.assert_allclose(a, (0, 0, fall / pitch, 0, 0, fall), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_rod_carries_a_pendulum():
     rod = dc.Distance(dc.Frame(), dc.Frame("body"), 0.5)
     q, v = placed(Rotation.identity(), (0, 0, -0.5)), np.array((0, 0, 0, 0.8, 0, 0))
@@ -181,6 +182,7 @@ def four_bar(lengths):
 LENGTHS = jnp.array((0.4, 1.0, 0.8, 0.9))
 
 
+@pytest.mark.slow
 def test_assembling_from_bad_guesses():
     system = four_bar(LENGTHS)
     rng = np.random.default_rng(0)

@@ -33,6 +33,7 @@ def acceleration(system, v):
     return dl.constrained_dynamics(system, system.neutral(), v, jnp.zeros(6))
 
 
+@pytest.mark.slow("3.0")
 @pytest.mark.parametrize("turn", [3.0, -3.0])
 def test_the_weight_brakes_a_wheel(turn):
     a, reaction = acceleration(hinged((0, 0, 0)), jnp.array([0, turn, 0, 0, 0, 0]))
@@ -54,6 +55,7 @@ def test_the_reaction_contains_what_friction_does():
     assert_allclose(a[1], fall(rho), rtol=1e-9)
 
 
+@pytest.mark.slow("0.0--1.9620000000000002")
 @pytest.mark.parametrize(("angle", "expected"), [(0.0, -0.2 * G), (0.5, None)])
 def test_a_slider_is_braked_by_what_presses_it(angle, expected):
     axis = (np.cos(angle), 0, -np.sin(angle))

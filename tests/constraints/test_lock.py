@@ -75,6 +75,7 @@ def test_the_other_joints_move_as_before():
     np.testing.assert_allclose(dl.body_poses(locked, args[0]), poses, **close)
 
 
+@pytest.mark.slow
 def test_arms_are_the_reduced_models_of_pinocchio():
     """Torques, mass matrix, and derivatives by the coordinates that are left."""
     pin = pytest.importorskip("pinocchio")
@@ -99,6 +100,7 @@ def test_arms_are_the_reduced_models_of_pinocchio():
     np.testing.assert_allclose(np.triu(slopes[2]), np.triu(theirs[2]), **close)
 
 
+@pytest.mark.slow
 def test_derivatives_by_the_numbers_of_the_whole_machine():
     """Reverse mode through the lock, by masses and places of all bodies, held ones included."""
     t, n = SYSTEM.topology, SYSTEM.nv
@@ -124,6 +126,7 @@ def test_derivatives_by_the_numbers_of_the_whole_machine():
         np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_derivatives_by_a_locked_coordinate():
     """The torque of gravity as a function of where a joint is held, against differences."""
     arm = dl.chain([body(n, None, dl.Revolute(name=n)) for n in ("turn", "screw")])

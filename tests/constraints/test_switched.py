@@ -49,6 +49,7 @@ def test_a_ball_that_hits_the_ground_sticks_or_slides(friction, speed, spin):
     assert_allclose(run.states.contacts[:, 0, 0].sum(), MASS * 3.2, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_impacts_follow_the_coefficient_of_restitution():
     system = dl.constrain(BALL, PointOnPlane(dl.Frame("ball"), GROUND, restitution=0.8))
     run = moved(system, (0, 0, 1.0), (0, 0, 0), dt=5e-4, steps=9000)

@@ -20,6 +20,7 @@ from difflie.groups import quaternion
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 def test_a_linear_machine_is_solved_in_one_iteration():
     """The block without bounds: one step finds the optimum of one large least-squares problem."""
     n, dt = 20, 0.1
@@ -116,6 +117,7 @@ def test_starts_with_and_without_gaps_meet():
     assert again.result.converged and again.result.iterations == 0
 
 
+@pytest.mark.slow
 def test_controls_keep_their_box():
     """Some are at a bound, where their gains are zero, and some are not."""
     problem = swing()
@@ -205,6 +207,7 @@ def test_the_exact_hessian():
     np.testing.assert_allclose(H, jax.hessian(lagrangian)(jnp.zeros(3)), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_search_that_ends_early_says_why():
     """Out of iterations, of time, interrupted: the best is kept, and the condition that is left."""
     problem = swing()

@@ -12,6 +12,7 @@ from difflie import control as dc
 POINT = dc.InteriorPoint()
 
 
+@pytest.mark.slow("40")
 @pytest.mark.parametrize("steps", [20, 40])
 def test_a_block_that_moves_by_itself_needs_no_search(steps):
     """The end is an equality: u = 6 - 12 t and cost 12, but for the step."""
@@ -23,6 +24,7 @@ def test_a_block_that_moves_by_itself_needs_no_search(steps):
     np.testing.assert_allclose([plan.q[-1, 0], plan.v[-1, 0]], [1, 0], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_limits_of_controls_and_states_against_a_quadratic_program():
     """Primal and dual: the multipliers are those of scipy's, positive at upper bounds."""
     n, most, fastest = 20, 5.5, 1.4
@@ -53,6 +55,7 @@ def test_limits_of_controls_and_states_against_a_quadratic_program():
     assert np.all((along == 0) | (np.abs(np.asarray(plan.v[1:, 0]) - fastest) < 1e-7))
 
 
+@pytest.mark.slow
 def test_least_time_is_bang_bang():
     """With |u| <= a the block is there after 2 sqrt(1 / a), for an even number of steps exactly."""
     problem = block(

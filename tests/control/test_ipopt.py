@@ -117,6 +117,7 @@ def test_collocation_on_a_manifold_is_the_same_problem():
     np.testing.assert_allclose(plan.cost, fine.cost, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_says_where():
     plan = dc.solve(block(limits=dc.Limits(u_lower=-1.0, u_upper=1.0)), dc.Ipopt())
     assert not plan.result.converged and "the violation of a bound" in str(plan.result)

@@ -43,6 +43,7 @@ def unknowns(seed):
     return Unknowns(*(jnp.asarray(random.normal(size=s)) for s in shapes))
 
 
+@pytest.mark.slow("active0")
 @pytest.mark.parametrize("active", [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)])
 def test_the_matrix_is_symmetric_and_undone(active):
     """x . K y = y . K x, and K of the solution is the right-hand side, whatever is active."""

@@ -64,7 +64,7 @@ def check_differences(system, q, v, control, method="RKMK4"):
 SLOW = pytest.mark.slow
 
 
-@pytest.mark.slow("zero rotation-RKMK4", "zero rotation-SemiImplicitEuler")
+@pytest.mark.slow("zero rotation-RKMK4", "zero rotation-SemiImplicitEuler", "turned-RKMK4")
 @pytest.mark.thorough("zero rotation-VariationalMidpoint")
 @pytest.mark.parametrize(
     "method", ["RKMK4", "SemiImplicitEuler", pytest.param("VariationalMidpoint", marks=SLOW)]

@@ -102,6 +102,7 @@ def test_time_varying_against_one_large_least_squares_problem():
     np.testing.assert_allclose(cost(best, start), start @ P[0] @ start / 2, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_time_varying_tends_to_the_constant_one():
     """With the same matrices in all steps, given once; derivatives in both modes."""
     many = np.repeat(A[None], 60, axis=0), np.repeat(B[None], 60, axis=0)
@@ -117,6 +118,7 @@ def test_time_varying_tends_to_the_constant_one():
     np.testing.assert_allclose(jax.jacfwd(last)(x), jax.grad(last)(x), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gramians_against_scipy():
     stable = A / 2
     W, settles = dc.controllability_gramian(stable, B)

@@ -70,6 +70,7 @@ def test_every_kind_of_goal_is_measured_in_its_units():
     ]
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_search_says_what_to_try(tmp_path):
     """Nearly optimal is not failed, and `converged` stays what it was."""
     problem = swing()

@@ -167,6 +167,7 @@ def test_limits_are_those_of_the_file():
     assert dc.Limits.of(pendulum()).of_states(pendulum()) == ()
 
 
+@pytest.mark.slow
 def test_limits_of_actuators():
     """A motor's own bound is one of the control, up to which it is linear."""
     system = dl.attach(slider(), dl.Motor("block", max_torque=2.0))

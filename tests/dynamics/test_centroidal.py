@@ -47,6 +47,7 @@ def test_every_joint_type():
     assert error([shifted], [momentum]) < 1e-12
 
 
+@pytest.mark.slow("g1_description/urdf/g1_29dof_rev_1_0.urdf-free")
 @pytest.mark.parametrize(
     ("path", "base"),
     [

@@ -30,6 +30,7 @@ def test_identities_on_every_joint_type():
     assert error([matrix + matrix.T], [change]) < 1e-12
 
 
+@pytest.mark.slow
 def test_christoffel_symbols_where_velocities_are_derivatives():
     rng = np.random.default_rng(1)
     kinds = ("Revolute", "Universal", "Helical", "Prismatic")

@@ -39,7 +39,7 @@ def test_against_forward_mode():
     assert error([np.hstack(forward)], [solved]) < tolerance
 
 
-@pytest.mark.slow("g1*", "panda*")
+@pytest.mark.slow("g1*", "panda*", "solo_description/robots/solo12.urdf-free")
 @pytest.mark.parametrize(
     ("path", "base"),
     [

@@ -98,6 +98,7 @@ def test_bodies_that_do_not_move_and_unknown_ones():
         dl.spatial_jacobian(system, system.neutral(), "sadellite")
 
 
+@pytest.mark.slow
 def test_far_from_the_origin_nothing_is_lost_in_single_precision():
     base = dl.Body(name="base", joint=dl.Free(), mass=1.0, inertia=np.eye(3))
     tip = dl.Body(

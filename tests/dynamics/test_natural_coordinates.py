@@ -98,6 +98,7 @@ def stepped(natural, bodies, rates, tau, h):
     return middle, end, natural.joint_rates(arms, rates), natural.joint_load(arms, tau)
 
 
+@pytest.mark.slow
 def test_joints_over_a_long_step():
     """The rates of a step between two configurations are those of the coordinates, and dual."""
     natural, bodies, _ = node(MACHINE, Q, V)

@@ -82,6 +82,7 @@ def _pose(frame):
     return jnp.eye(4).at[:3, :3].set(turn).at[:3, 3].set(frame.position)
 
 
+@pytest.mark.slow("quadruped")
 def test_a_body_by_its_name_and_what_is_refused(robot):
     """A body stands for its own frame; the world does not move."""
     twin, body, q, v, _ = robot

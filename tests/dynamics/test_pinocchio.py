@@ -28,7 +28,9 @@ LEGS = (
 
 
 # The others have nothing that these lack.
-@pytest.mark.slow("anymal*", "bolt*", "panda*", "talos*", "tiago*")
+@pytest.mark.slow(
+    "anymal*", "bolt*", "panda*", "talos*", "tiago*", "kinova_description/robots/kinova.urdf-fixed"
+)
 @pytest.mark.thorough("allegro*", "baxter*", "g1*", "hyq*", "icub*", "solo*", "ur_*-free")
 @pytest.mark.parametrize(
     ("path", "base"),

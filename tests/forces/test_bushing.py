@@ -67,6 +67,7 @@ def balanced(wrenches, x):
     np.testing.assert_allclose(np.concatenate((forces.sum(axis=0), total)), 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_bushing_is_elastic_by_its_displacement_and_damped_by_the_rate_of_it():
     energy, slope, wrenches, damped, ahead, back = found(BUSHING, ANY, X, TWISTS)
     e = displacement(TURNS, ANY, X)
@@ -82,6 +83,7 @@ def test_a_bushing_is_elastic_by_its_displacement_and_damped_by_the_rate_of_it()
         balanced(np.asarray(each), X)
 
 
+@pytest.mark.slow("float32")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_bushing_at_coincident_frames_is_its_stiffness(dtype):
     """Nothing is singular there, and the slope of the wrench on the second body is -K."""
@@ -108,6 +110,7 @@ def test_a_bushing_turned_by_pi():
         np.testing.assert_allclose(ahead, back, atol=1e-7)
 
 
+@pytest.mark.slow("0.0")
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 0.7, 2.0, -2.0, -2.6, 3.0, np.pi + 0.5])
 def test_a_torsional_spring_about_its_axis(angle):
     """The moment k (phi - phi_0) along the axis, counted the short way round from rest."""
@@ -169,7 +172,7 @@ def test_a_machine_on_a_bushing_keeps_its_energy_until_it_is_damped():
         assert low < float(total[-1] - total[0]) < high
 
 
-@pytest.mark.slow("0.0")
+@pytest.mark.slow("0.0", "1e-09")
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 0.7, 1.3, 3.0])
 def test_a_stop_of_rotation_and_springs_of_higher_order(angle):
     """Moments along the rotation; nothing is singular without one, in single precision as well."""

@@ -31,6 +31,7 @@ GAPS = np.array([-2.0, -0.3, -0.02, 0.0, 0.01, 0.05, 0.4, 3.0])
 RATES = np.array([-3.0, 0.5, 4.0, -1.0, 2.0, -0.2, 30.0, -5.0])
 
 
+@pytest.mark.slow("0.0-1.0")
 @pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("smoothing", [0.0, 1e-3, 0.1])
 def test_the_law(exponent, smoothing):

@@ -135,6 +135,7 @@ def test_single_precision(compared):
         np.testing.assert_allclose(narrow, wide, rtol=2e-5, atol=2e-6 * scale)
 
 
+@pytest.mark.slow
 def test_motion_in_single_precision():
     """Keeps its precision and its states move; without the ball."""
     system = machine(turning=False).astype(jnp.float32)

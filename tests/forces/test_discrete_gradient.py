@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import difflie as dl
 from difflie.forces.springs import mean_slope
@@ -38,6 +39,7 @@ def test_tension_spring_across_its_kink():
     np.testing.assert_allclose(found[both], exact[both], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_any_law_and_its_derivatives():
     """y^4 + exp(y): the work is exact, and derivatives exist where both arguments coincide."""
     power, slope = (lambda y: y**4 + jnp.exp(y)), (lambda y: 4 * y**3 + jnp.exp(y))

@@ -97,6 +97,7 @@ Q = jnp.array([0.9, 0.1, -0.3, 0.2, 0.4, -0.2, 0.1, 0.5]).at[:4].divide(np.sqrt(
 V = jnp.array([0.3, -0.2, 0.5, 1.0, -2.0, 0.5, 0.7])
 
 
+@pytest.mark.slow
 def test_they_act_and_their_force_is_minus_the_slope_of_the_energy():
     """Of the potentials; the drag is the formula, at the point of the body it is at."""
     drag, others = SYSTEM.couplings[0], SYSTEM.couplings[1:]

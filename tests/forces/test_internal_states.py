@@ -307,6 +307,7 @@ def test_quantities_and_events_see_the_states(system):
     np.testing.assert_allclose(run.z[-1], exact.z[-1], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_tables_have_the_states(system, tmp_path):
     """Guards that what is written of a run has z, with names and units."""
     run = dl.simulate(system, Q, V, dt=1e-3, steps=2)

@@ -102,6 +102,7 @@ def test_later_actuators_and_sensors_keep_away():
         di.with_sensors(SPRUNG, di.Sensor("balancer", dq.Origin("fore")))
 
 
+@pytest.mark.slow
 def test_names_are_shown():
     """In the text of a system, in errors, and beside what is drawn."""
     assert "Spring 'balancer' ('upper' - the world)" in str(SPRUNG)

@@ -55,6 +55,7 @@ def test_closed_form(method, dtype):
     assert errors[1] < 0.5 * errors[0] or errors[1] < 2e-5
 
 
+@pytest.mark.slow("GeneralizedAlpha", "RKMK4")
 @pytest.mark.parametrize("method", ["RKMK4", "SemiImplicitEuler", "GeneralizedAlpha"])
 def test_derivatives(method):
     """Of a motion with yielding, by its numbers and start: both modes, and differences."""

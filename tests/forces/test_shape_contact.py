@@ -28,6 +28,7 @@ def at(system, *positions):
     return jnp.asarray(q)
 
 
+@pytest.mark.slow
 def test_two_spheres_are_those_of_sphere_contact():
     """Guards forces and energy in motion, with friction, against `SphereContact`."""
     bodies = [
@@ -137,6 +138,7 @@ def test_spinning_and_rolling_friction(spin, arm):
     np.testing.assert_allclose(np.linalg.norm(run.v[-1, :3]), max(spin) - lost, rtol=1e-3)
 
 
+@pytest.mark.slow("second0")
 @pytest.mark.parametrize("second", [dl.Capsule("b", 0.1, 0.2), dl.Sphere("b", 0.15)])
 def test_forces_are_opposite(second):
     """Guards that forces and moments of what touches only each other sum to rounding to zero."""

@@ -87,6 +87,7 @@ def test_every_limit(arm):
     np.testing.assert_allclose(dl.passive_force(named, q, still), expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives(arm):
     """By the limits, the numbers of the stop, q and v; and for the sharp law at the limit."""
     numbers = {"exponent": 1.5, "dissipation": 0.3, "smoothing": 0.1}

@@ -109,6 +109,7 @@ def test_its_numbers_are_found_again():
     assert found.parameters.names[2] == "elbow/breakaway"
 
 
+@pytest.mark.slow
 def test_the_torque_error_has_all_that_forward_dynamics_has():
     """Springs between bodies and friction enter the needed torques."""
     spring = dl.Spring([(None, (0.1, 0, 0)), ("arm", (0, 0, -0.3))], 30.0, 0.2)

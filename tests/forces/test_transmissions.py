@@ -27,6 +27,7 @@ ARM = dl.chain(
 Q, V = jnp.array([0.4, -0.7]), jnp.array([0.3, 0.5])
 
 
+@pytest.mark.slow
 def test_a_gear_is_a_scaled_drive():
     """In a motion, and for fits of torques, whose gain is that of the gear, too."""
     scaled = dl.attach(ARM, dl.Drive("shoulder", torque_scale=20.0), dl.Drive("elbow"))
@@ -62,6 +63,7 @@ class Distance(dl.PointTransmission):
         )
 
 
+@pytest.mark.slow
 def test_a_kind_of_ones_own():
     """Its force is that of its length's gradient."""
     ends = dl.as_path([(None, (0.1, 0.0, 0.5)), ("fore", (0.2, 0.0, 0.0))])

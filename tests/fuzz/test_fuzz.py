@@ -152,6 +152,7 @@ def test_the_files_are_read_as_they_are(tmp_path):
         read(tmp_path / NAMES[kind])
 
 
+@pytest.mark.slow
 def test_changed_files(tmp_path, monkeypatch, request):
     first = 40 * request.config.getoption("--fuzz-seed")
     check(tmp_path, range(first, first + 40), monkeypatch)

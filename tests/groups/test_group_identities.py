@@ -99,6 +99,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.slow("se3", "so3", "adjoint")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_identities(family):
     size, f = FAMILIES[family]

@@ -40,7 +40,7 @@ PROBLEM = problem()
 OTHERS = "arm/mass", "hinge/damping", "hinge/armature"
 
 
-@pytest.mark.slow("0.0001-loss0")
+@pytest.mark.slow("0.0001-loss0", "0.0001-loss1")
 @pytest.mark.filterwarnings("ignore:hinge/friction is .* at its bound")
 @pytest.mark.filterwarnings("ignore:.*zero has no logarithm")
 @pytest.mark.parametrize("loss", [di.Squares(), di.Huber(1.5)])
@@ -57,6 +57,7 @@ def test_friction_that_is_not_there_settles_at_zero(loss, friction):
     np.testing.assert_allclose(found.values[:-1], without.values, rtol=1e-4)
 
 
+@pytest.mark.slow("bounds0-0.05")
 @pytest.mark.filterwarnings("ignore:.*at its bound")
 @pytest.mark.parametrize(
     ("bounds", "end"), [((None, 0.05), 0.05), ((0.02, 0.05), 0.05), ((0.2, 0.4), 0.2)]

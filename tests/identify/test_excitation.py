@@ -77,6 +77,7 @@ def test_velocities_and_accelerations_are_derivatives(found):
     np.testing.assert_allclose((above.v - below.v) / (2 * h), at.a, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_information_is_that_of_the_base_parameters(found):
     """Up to a constant, whatever the unknowns: it is a determinant."""
     other = di.excitation(FREE, acceleration=3.0, **HURRY)
@@ -87,6 +88,7 @@ def test_information_is_that_of_the_base_parameters(found):
     assert found.information > found.before + 5
 
 
+@pytest.mark.slow
 def test_no_motion_at_random_tells_as_much(found):
     rng = np.random.default_rng(3)
     best = -np.inf

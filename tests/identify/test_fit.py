@@ -150,6 +150,7 @@ def test_measured_times_of_any_spacing(recording):
         assert float(jnp.abs(problem.residual(TRUE, problem.own)).max()) < limit
 
 
+@pytest.mark.slow
 def test_gaps_are_left_out(recording):
     q = recording.q.copy()
     q[50:60] = np.nan

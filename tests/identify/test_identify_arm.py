@@ -117,6 +117,7 @@ def test_base_parameters_are_those_of_the_true_machine(fit):
     assert np.median(off) < 2 and off.max() < 6
 
 
+@pytest.mark.slow
 def test_the_machine_has_these_torques(fit):
     """Its residuals of measured torques, with drives for the offsets, are small."""
     log = recording(noise=0.0).smoothed(21, 4)
@@ -172,6 +173,7 @@ def test_what_only_the_file_tells_is_named(fit):
     assert any("held by the nominal" in note and "link1/mass" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_a_weight_counts_as_so_many_recordings():
     """Given twice or with the weight 2, a recording gives the same numbers and deviations."""
     first, second = recording(seconds=8.0), recording(seed=4, name="other", seconds=8.0)
@@ -417,6 +419,7 @@ def test_intervals_contain_what_made_the_log():
     assert np.mean(inside, axis=0).min() > 0.8
 
 
+@pytest.mark.slow
 def test_the_report_is_written(fit, tmp_path):
     page = fit.report(tmp_path / "arm").read_text()
     assert "All joints are predicted well" in page and "link1/mass" in page

@@ -192,6 +192,7 @@ def test_fits_and_base_parameters_have_the_same_errors():
     assert (found.standard_errors > 1.3 * found.white_errors).any()
 
 
+@pytest.mark.slow
 def test_what_only_a_prior_holds_has_its_error():
     """The torques tell the first and second moments of the mass, not the mass itself."""
     prior = dl.Parameter("arm/mass", prior=(1.0, 0.05))
@@ -231,6 +232,7 @@ def test_the_profile_of_a_parameter_that_enters_linearly(fitted):
         di.profile(fitted, "hinge/dampin")
 
 
+@pytest.mark.slow
 def test_the_profile_of_a_parameter_that_does_not():
     """Of a centre of mass in much noise: ends by linear least squares in the other parameters."""
     free = dl.Parameters(arm(), ["arm/com_z", "hinge/damping", "hinge/friction"])

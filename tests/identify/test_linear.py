@@ -140,6 +140,7 @@ def test_estimates_and_errors_are_those_of_least_squares(problem):
     np.testing.assert_allclose(known.white_errors * variance**0.5, found.white_errors)
 
 
+@pytest.mark.slow
 def test_errors_tell_how_far_estimates_are_off(problem, exact):
     """Of intervals too, whose Student's t knows that few rows tell many numbers."""
     scores, inside, true = [], [], exact.of(TRUE)
@@ -152,6 +153,7 @@ def test_errors_tell_how_far_estimates_are_off(problem, exact):
     assert 0.93 < np.mean(inside) < 0.97
 
 
+@pytest.mark.slow
 def test_residuals_tell_the_deviation_of_each_joint(problem):
     deviation = np.asarray(problem.deviation)[0]
     alike = dataclasses.replace(noisy(problem, 4), deviation=jnp.asarray(np.full(5, 0.3)))
@@ -216,6 +218,7 @@ def test_what_torques_do_not_tell_stays_near(exact):
     assert 2.0 < float(found.system.bodies.mass[1]) < 3.0
 
 
+@pytest.mark.slow
 def test_divergence_is_its_definition():
     one, two = other(3), other(4)
     near = di.NominalPrior.of(one, weight=2.5)

@@ -133,6 +133,7 @@ def test_recordings_of_different_rates(run):
     assert rate_warnings([run, run]) == []
 
 
+@pytest.mark.slow("tx40")
 @needs_measurements
 @pytest.mark.parametrize("name", ["tx40", "ur10", "gen3", "panda"])
 def test_real_logs_raise_no_alarm(name, recwarn):

@@ -174,6 +174,7 @@ def test_a_column_closes_what_is_nearest_and_survives_cuts(log, closed):
     assert lifted.resampled(0.005).closed["fl_foot"].sum() == 39
 
 
+@pytest.mark.slow
 def test_rows_in_the_air_are_those_without_contacts():
     """A robot that floats has the same errors with open contacts as with none."""
     flying = log_of(ROBOT, np.random.default_rng(2), contacts=False)
@@ -188,6 +189,7 @@ def test_rows_in_the_air_are_those_without_contacts():
         di.with_closed_contacts(ROBOT, flying)
 
 
+@pytest.mark.slow
 def test_base_parameters_are_those_that_the_motions_left_tell(closed):
     """`di.linear` has the same rows: its torques of the truth are those of the log."""
     found = di.linear(ROBOT, di.InverseDynamics.of(ROBOT, [closed], DEVIATION))
@@ -195,6 +197,7 @@ def test_base_parameters_are_those_that_the_motions_left_tell(closed):
     assert found.deviations.max() < 1e-8
 
 
+@pytest.mark.slow
 def test_what_is_no_contact_is_said(log, closed):
     wrong = dataclasses.replace(log, closed={"fl_fot": np.ones(STATES)})
     with pytest.raises(di.DataError, match=r"'fl_fot' is closed, and touches nothing.*fl_foot"):

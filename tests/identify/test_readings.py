@@ -272,6 +272,7 @@ def test_forces_at_the_base_identify_the_payload():
         di.Readings.of(rough, [dataclasses.replace(recording, a=None)], {"base": 1.0})
 
 
+@pytest.mark.slow
 def test_torque_constants_are_found_from_currents():
     """With the currents as commands: the constant of a motor beside the friction of its joint."""
 
@@ -364,6 +365,7 @@ def test_unfit_readings_are_refused(swing):
         di.Recording("r", swing.t, readings={"imu": np.zeros(3)})
 
 
+@pytest.mark.slow
 def test_a_function_is_a_sensor_with_its_own_numbers(swing):
     """A scalar function; its bias is a scalar, and gaps leave gradients finite."""
     system = di.with_sensors(pendulum(), di.Sensor("height", height))

@@ -99,6 +99,7 @@ def test_a_thousand_at_once():
     assert np.allclose(fitted(columns, torques), true, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_derivatives():
     columns, torques, deviations = rows()
 
@@ -109,6 +110,7 @@ def test_derivatives():
     check_grads(lambda w, y: estimate(w * size, y) * size, (columns / size, torques), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_payload():
     """Mass, centre and inertia of what the last body carries, from torques along a motion."""
     arm = dl.load(Path(dl.__file__).parent / "data" / "arm7.urdf")

@@ -89,6 +89,7 @@ def test_derivatives_in_both_modes(recording):
         np.testing.assert_allclose(ahead[k], off, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_in_single_precision_and_in_simulations(recording):
     half = READ.astype(jnp.float32)
     problem = di.InverseDynamics.of(half, [recording])

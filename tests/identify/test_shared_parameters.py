@@ -160,6 +160,7 @@ def test_a_shared_prior_counts_once():
     np.testing.assert_allclose(parameters.residual(parameters.start), [1.0])
 
 
+@pytest.mark.slow
 def test_a_function_may_write_what_is_shared():
     """One friction at two joints with a ratio, in two robots."""
 

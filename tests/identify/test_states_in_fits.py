@@ -301,6 +301,7 @@ def test_memories_beside_states(log):
     np.testing.assert_allclose(starts[:, 0], efforts[[0, 10, 20, 30], 1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_windows_without_velocities(log):
     """Guards states of windows whose velocities are differences, centred on the row."""
     recording, run = log

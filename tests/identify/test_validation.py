@@ -45,6 +45,7 @@ def found(recordings):
     return di.fit(FREE, di.InverseDynamics.of(FREE.system, [recordings[0]]))
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_measurements(found, recordings):
     """Torques are off by their noise, which is white; motions by little in half a second."""
     (validation,) = found.validate(recordings[1])
@@ -61,6 +62,7 @@ def test_errors_are_those_of_the_measurements(found, recordings):
     assert worse.torque_rmse > 5 * validation.torque_rmse and worse.torque_autocorrelation > 5
 
 
+@pytest.mark.slow
 def test_what_is_not_measured_is_not_judged(found, recordings):
     """NaN in Python, null in JSON, a picture without it."""
     silent = di.Recording("silent", recordings[1].t, recordings[1].q)
@@ -124,6 +126,7 @@ def test_a_fit_is_reported(found, recordings, tmp_path):
     assert "Run 0" not in found.report(str(tmp_path)).read_text()
 
 
+@pytest.mark.slow
 def test_a_report_of_a_fit_is_data(found, recordings, tmp_path):
     """Guards what terminals show of a fit: tables without pictures, also of recordings left out."""
     seen, unseen = (found.validate(each) for each in recordings)

@@ -95,6 +95,7 @@ def test_a_block_on_a_slope_sticks_or_slides(dt):
         np.testing.assert_allclose(v[part], a, rtol=2e-3)
 
 
+@pytest.mark.slow("0.05")
 @pytest.mark.parametrize("height", [0.05, 0.06])
 def test_a_sliding_block_stays_on_the_ground(height):
     """Guards the gap that a cone law holds what slides at, h mu v, and what a landing throws up."""
@@ -157,7 +158,7 @@ def test_moments_brake_a_spinning_and_a_rolling_ball():
     assert np.abs(still.v[-1]).max() < 1e-12
 
 
-@pytest.mark.slow("1.0")
+@pytest.mark.slow("1.0", "0.7")
 @pytest.mark.parametrize("restitution", [1.0, 0.7, 0.0])
 def test_a_ball_bounces_by_its_restitution(restitution):
     """To e^2 of the height, and it rests on the ground without overlap in the end."""
@@ -172,6 +173,7 @@ def test_a_ball_bounces_by_its_restitution(restitution):
         np.testing.assert_allclose(run.states.contacts[-1, 0, 0] / 1e-3, 0.4 * G, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_dry_friction_holds_an_arm():
     """Guards creep: friction a little above the load holds for good, at any step."""
     arm = dl.load(str(files("difflie") / "data" / "arm7.urdf"))
@@ -344,6 +346,7 @@ def test_closed_loops_move_and_have_derivatives():
     np.testing.assert_allclose(slope, other, rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_impulses_are_in_the_order_of_the_constraints():
     """Guards hard contacts and stops that alternate, whose impulses are solved for apart."""
     names = ("a", "b", "c")

@@ -71,7 +71,7 @@ def check(method, kind, seed, count, steps):
     np.testing.assert_array_equal(np.flatnonzero(~ok), left)
 
 
-@pytest.mark.slow("3")
+@pytest.mark.slow("3", "2")
 @pytest.mark.parametrize("kind", range(5))
 def test_no_step_is_left_unsolved(kind):
     """A seeded tenth, each topology with one method."""

@@ -198,6 +198,7 @@ def test_what_the_step_does_not_resolve_dies_out_as_rho_says(rho):
     assert ok and (size[199] / size[99] / 2) ** (1 / 100) == pytest.approx(rho, rel=0.01)
 
 
+@pytest.mark.slow
 def test_equations_of_velocities_alone():
     method, w = dl.GeneralizedAlpha(), 2.0
     start = jnp.zeros(3), jnp.asarray([0.0, 0.0, w])
@@ -254,6 +255,7 @@ def test_derivatives_in_both_modes(index):
         assert float(forward[k]) == pytest.approx(float(up - down) / (2e-4 * x), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_single_precision():
     method = dl.GeneralizedAlpha()
     top = jax.tree.map(lambda a: a.astype(jnp.float32), HeavyTop(True))

@@ -185,7 +185,13 @@ def test_closed_form_of_the_symmetric_body():
 FIXED_STEP = [m for m in FIELD_METHODS if not isinstance(m, integrators.EmbeddedMuntheKaas)]
 
 
-@pytest.mark.slow("ImplicitMidpoint-sprung")
+@pytest.mark.slow(
+    "ImplicitMidpoint-sprung",
+    "GaussLegendre4-sprung",
+    "GaussLegendre6-sprung",
+    "GaussLegendre4-sprung",
+    "GaussLegendre6-sprung",
+)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("method", FIXED_STEP, ids=lambda m: m.name)
 def test_order(method, name):

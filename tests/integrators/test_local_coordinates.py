@@ -31,6 +31,7 @@ def end(method, steps, system=SYSTEM):
     return dl.simulate(system, Q0, V0, dt=0.5 / steps, steps=steps, method=method, save_every=steps)
 
 
+@pytest.mark.slow
 def test_the_method_chooses_the_coordinates():
     plain = FlatProduct((Pose(), UnitQuaternion(), Euclidean(1)))
     other = FlatProduct((Pose(Cayley()), UnitQuaternion(Cayley()), Euclidean(1)))

@@ -79,6 +79,7 @@ every_method = pytest.mark.parametrize("name", OWN)
 PENDULUM = pendulum()
 
 
+@pytest.mark.slow("Trapezoidal")
 @every_method
 def test_the_order_is_that_of_the_method(name):
     """In `simulate`, by name, against a method of order 8."""
@@ -139,6 +140,7 @@ def test_every_adjoint(name):
     np.testing.assert_allclose(others, forward, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_one_step_is_that_of_simulate():
     """Also of methods of one's own."""
     for name in OWN:

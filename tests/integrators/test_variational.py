@@ -219,6 +219,7 @@ def test_single_precision():
     np.testing.assert_allclose(runs[0].v, runs[1].v, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_stiff_dampers_and_drives_are_solved():
     """Where explicit methods would need a thousand times smaller steps."""
     system = pendulum()

@@ -117,6 +117,7 @@ def energy(group, state):
     return state.mu @ v / 2, potential(group, state.q)
 
 
+@pytest.mark.slow("SE3 exp", "SE3 cay", "SO3 x R3 exp")
 @pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 def test_a_step_is_that_of_the_discrete_lagrangian(group):
     """mu = -D1 L_d and mu' = D2 L_d, with V from the difference of the two points."""

@@ -81,6 +81,7 @@ FALL = """<mujoco><option cone="elliptic" timestep="0.001"/><worldbody>
 </worldbody></mujoco>"""
 
 
+@pytest.mark.slow("")
 @pytest.mark.parametrize("numbers", ["", 'solref="0.05 1"', 'solref="-20000 -300"'])
 def test_a_ball_sinks_in_as_in_mujoco(tmp_path, numbers):
     """Guards the stiffness at rest that solref and solimp mean."""

@@ -137,7 +137,7 @@ def test_the_kinds(loops):
     assert kinds == [*(f"{name}Constraint" for name in closed), "Polynomial", "Polynomial"]
 
 
-@pytest.mark.slow("0.0")
+@pytest.mark.slow("0.0", "0.05")
 @pytest.mark.parametrize("size", [0.0, 0.05, 0.4])
 def test_residuals_and_jacobians_are_mujocos(loops, size):
     """At the initial pose, where bodies are connected and welded, and ever farther away."""

@@ -83,6 +83,7 @@ def test_two_writers_may_write_one_file(tmp_path):
     assert nothing_else(tmp_path, "x")
 
 
+@pytest.mark.slow
 def test_this_programs_own_output_may_be_named(tmp_path):
     """What stands in it already is kept, also where it is a file."""
     code = (

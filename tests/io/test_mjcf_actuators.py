@@ -147,6 +147,7 @@ TENDONS = """<tendon>
 <position tendon="p" kp="3" kv="1" gear="2"/></actuator>"""
 
 
+@pytest.mark.slow("text0")
 @pytest.mark.parametrize("text", [SITES, CRANKS, TENDONS])
 def test_transmissions(tmp_path, text):
     """Sites with and without reference, slider-cranks, fixed tendons and pulleys."""
@@ -228,6 +229,7 @@ ACTIVE = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site sit
   gainprm=".7 1.1 20 200 .4 1.7 1.4 1.3 1.2"/></actuator>"""
 
 
+@pytest.mark.slow
 def test_laws_with_activation(tmp_path):
     """Integrators, filters and muscles: their forces, and the rates of their activations."""
     system, model, said = read(tmp_path, TREE.format(ACTIVE))
@@ -468,6 +470,7 @@ LATE = """<actuator><motor joint="h2" delay=".006" nsample="4" ctrlrange="-1 1"/
 UNEVEN = LATE.replace('".006"', '".0051"').replace('nsample="5"', 'nsample="2"')
 
 
+@pytest.mark.slow("late0")
 @needs_mujoco_4
 @pytest.mark.parametrize("late", [LATE, UNEVEN])
 def test_delays(tmp_path, late):

@@ -159,7 +159,7 @@ def test_states_move_as_mujoco_moves_them(tmp_path, text, steps, tolerance):
     np.testing.assert_allclose(run.z[-1], data.act, atol=tolerance)
 
 
-@pytest.mark.slow("text2")
+@pytest.mark.slow("text2", "text1")
 @pytest.mark.parametrize("text", [PID, MOTORS, ORIENTATIONS])
 def test_derivatives(tmp_path, text):
     """Of the generalised force by commands, velocities, states and numbers, in both modes."""

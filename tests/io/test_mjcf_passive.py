@@ -46,6 +46,7 @@ def test_tendons(tmp_path):
     assert "tendon" not in said
 
 
+@pytest.mark.slow("sphere")
 @pytest.mark.parametrize("kind", ["sphere", "cylinder"])
 def test_wrapped_tendons(tmp_path, kind):
     """A spring and a damper around shapes; the force is minus the gradient of the energy."""
@@ -88,6 +89,7 @@ def test_springs_of_ball_and_free_joints(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_gravity_compensation(tmp_path):
     """A part of the weight of some bodies; none without gravity."""
     text = VECTORS.replace('name="b"', 'name="b" gravcomp=".7"').replace(
@@ -234,6 +236,7 @@ type="slide" axis="0 1 1" stiffness="40" springyield=".05" armature=".1"/><geom 
 </worldbody><keyframe><key name="k" qpos=".4 .1" plastic=".6 .07"/></keyframe></mujoco>"""
 
 
+@pytest.mark.slow
 def test_springs_that_yield(tmp_path):
     """Like MuJoCo's within their range, and in a motion to the order of its step; dissipation."""
     system, model, said = read(tmp_path, YIELDING.format(1e-5))
@@ -366,6 +369,7 @@ def test_derivatives_of_balls_and_tendons_that_yield(tmp_path):
     assert np.all(np.abs(ahead).max(axis=0) > 1e-2)
 
 
+@pytest.mark.slow
 def test_derivatives_of_polynomials(tmp_path):
     """Of the passive force by the velocities, in forward mode, as of differences."""
     system, model, _ = read(tmp_path, POLYNOMIALS)

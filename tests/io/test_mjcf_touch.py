@@ -46,6 +46,7 @@ def saved(system, path):
     return mujoco.MjModel.from_xml_path(str(path))
 
 
+@pytest.mark.slow
 def test_distances_and_limits(tmp_path):
     """Distances, normals, nearest points, overruns and their rates, also of the saved file."""
     system, model, said = loaded(tmp_path, NEAR.format(""))

@@ -88,6 +88,7 @@ def read(path, **options):
         return dl.load(path, **options)
 
 
+@pytest.mark.slow
 def test_all_joint_types(pin, tmp_path):
     path = tmp_path / "r.urdf"
     path.write_text(MACHINE)

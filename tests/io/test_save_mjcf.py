@@ -243,6 +243,7 @@ def test_mimic_joints_become_equalities(tmp_path):
     np.testing.assert_array_equal(model.eq_data[0][:5], [0.1, 0.3, 0, 0, 0])
 
 
+@pytest.mark.slow
 def test_actuators_that_mjcf_has_not(tmp_path):
     """Current, voltage, an axis and a thruster are general actuators; a differential is a gear."""
     names = "elbow", "wrist"
@@ -346,6 +347,7 @@ GONE = (
 NUMBERS = "contacts of geoms", "limits of ball", "limits of tendons", "solimplimit) of limits"
 
 
+@pytest.mark.slow("True")
 @pytest.mark.parametrize("acting", [True, False])
 def test_every_kind_is_written_or_named(tmp_path, acting):
     """Guards that what a system holds of a file is read back equal, and what it lost is named."""

@@ -88,6 +88,7 @@ BY_HAND = f"""<mujoco><compiler angle="radian" eulerseq="XYZ"/><worldbody>
 </body></body></body></body></worldbody></mujoco>"""
 
 
+@pytest.mark.slow
 def test_an_arm_is_that_of_mujoco(load):
     """Guards poses, axes, inertias and joints away from links, against a model written by hand."""
     mujoco = pytest.importorskip("mujoco")
@@ -297,6 +298,7 @@ def test_a_world_may_have_a_ground(load):
         load(both.format(ground, ""))
 
 
+@pytest.mark.slow
 def test_several_models(load):
     """Guards that all models of a world that move are in one system, each with its place."""
     moving = f'<model name="m"><pose>0 0 2 0 0 0</pose>{link("a")}{link("b")}'
@@ -323,6 +325,7 @@ COLLISIONS = """<collision name="c"><pose relative_to="side">0 0 .1 0 0 0</pose>
 <surface/></collision><collision name="h"><geometry><heightmap/></geometry></collision>"""
 
 
+@pytest.mark.slow
 def test_shapes(load):
     """Guards shapes with their poses and sizes, and contacts with what stands still."""
     side = '<frame name="side"><pose>.5 0 0 0 0 0</pose></frame>'

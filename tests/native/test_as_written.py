@@ -121,6 +121,7 @@ def test_angles_of_differences_from_zero_keep_their_sign(pendulum):
     assert motion(pendulum, control=body).u[0, 0] == np.pi
 
 
+@pytest.mark.slow
 def test_a_control_may_close_over_a_typed_key(pendulum):
     """Noise of a typed key is that of a plain one, also kept in the memory of a controller."""
 

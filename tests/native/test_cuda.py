@@ -217,6 +217,7 @@ def test_every_third_is_saved_and_turns_back(on_kernels, monkeypatch, every, rev
         alike(on_kernels(g, *args), ordinarily(monkeypatch, g, *args))
 
 
+@pytest.mark.slow
 def test_gradients(on_kernels, monkeypatch):
     def loss(*args):
         end, out = swing(every=2)(*args)

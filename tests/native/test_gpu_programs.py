@@ -83,6 +83,7 @@ def test_motions_as_ptx(on_ptx, monkeypatch, robot, program, steps, dtype):
     alike(on_ptx(f, *args), ordinarily(monkeypatch, f, *args), tolerance)
 
 
+@pytest.mark.slow
 def test_the_benchmark_says_that_there_is_no_gpu():
     """In one sentence, before it measures anything."""
     file = Path(__file__).parents[2] / "experiments/bench_gpu.py"

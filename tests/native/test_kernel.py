@@ -292,6 +292,7 @@ def test_results_nobody_asks_for_are_not_computed(monkeypatch):
     assert_same(found, jnp.sin(jnp.sin(jnp.sin(X))), 1e-15)
 
 
+@pytest.mark.slow
 def test_functions_with_rules_of_their_own():
     """They keep their derivatives, in the second derivative as well."""
 

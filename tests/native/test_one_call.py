@@ -49,7 +49,7 @@ def moved(system, method="RKMK4", **how):
     return end, q
 
 
-@pytest.mark.slow("arm-RKMK4", "quadruped-RKMK4")
+@pytest.mark.slow("arm-RKMK4", "quadruped-RKMK4", "quadruped-SemiImplicitEuler")
 @pytest.mark.parametrize("method", ["RKMK4", "SemiImplicitEuler"])
 @pytest.mark.parametrize("name", ["arm", "quadruped"])
 def test_a_rollout_is_one_call(monkeypatch, name, method):

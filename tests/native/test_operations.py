@@ -286,7 +286,16 @@ def program(f, name):
     return run
 
 
-@pytest.mark.slow("*-float32")
+@pytest.mark.slow(
+    "*-float32",
+    "several places from run time-float64",
+    "branches-float64",
+    "functions within-float64",
+    "known places-float64",
+    "places from run time-float64",
+    "several places from run time-float64",
+    "systems and orders-float64",
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", ALL)
 def test_same_as_jax(name, dtype):

@@ -94,6 +94,7 @@ def test_transformations(name):
     assert_same(jax.jit(f)(weights()), jax.jit(g)(weights()), 1e-9)
 
 
+@pytest.mark.slow("how0")
 @pytest.mark.parametrize("how", [{"every": 3}, {"reverse": True}, {"every": 2, "reverse": True}])
 def test_ways(how):
     """Outputs of every n-th iteration, and from the last row to the first."""
@@ -143,6 +144,7 @@ def test_what_a_gradient_keeps():
     assert kept(2000) - kept(1000) < 1000 * 8 * (3 + 10)
 
 
+@pytest.mark.slow
 def test_calls_and_loops_inside_a_turn():
     """Calls are opened, branches and loops split in place, derivatives of one's own kept."""
 

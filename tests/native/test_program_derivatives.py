@@ -153,6 +153,9 @@ def compare(f, x, names, tolerance, dtype=np.float64):
     "rule of its argument",
     "branches",
     "systems",
+    "alias",
+    "rule",
+    "where",
 )
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_products_and_third_derivatives(name):

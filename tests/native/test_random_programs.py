@@ -44,7 +44,7 @@ def test_there_are_many_kinds_of_operations():
     assert len(kinds(True)) >= 250
 
 
-@pytest.mark.slow("18", "48", "6", "12", "30", "36", "42", "54")
+@pytest.mark.slow("18", "48", "6", "12", "30", "36", "42", "54", "0")
 @pytest.mark.parametrize("first", range(0, QUICK, TOGETHER))
 def test_programs_do_what_xla_does(first):
     check(range(first, first + TOGETHER), False)

@@ -175,6 +175,7 @@ def test_transformations(name, every):
     assert_same(natively(CALLS.get(name, 4), one, *args), jax.jit(two)(*args), 1e-10)
 
 
+@pytest.mark.slow
 def test_single_precision():
     """Loops of single precision stay so, and run in twice as many lanes."""
     args = [a.astype(np.float32) for a in (X, GAIN, ROWS)]
@@ -193,6 +194,7 @@ def test_single_precision():
     assert_same(natively(6, program(scan)), jax.jit(program(ordinary))(), 1e-4)
 
 
+@pytest.mark.slow
 def test_ahead_of_time_and_without_jit():
     """Programs compiled ahead of time, one after the other and evaluated at once agree."""
     f, args = loop(scan), (X, GAIN, ROWS)
@@ -218,6 +220,7 @@ def test_linear_transpose(every):
     assert_same(found, jax.vjp(run(ordinary), X, ROWS)[1](on), 1e-13)
 
 
+@pytest.mark.slow
 def test_rows_of_a_batch_do_not_depend_on_its_size():
     """An environment has the same bits in batches of every size, and so have its gradients."""
     f = loop(scan)
@@ -280,6 +283,7 @@ def test_the_way_back_of_a_solve_whose_matrix_has_lost_an_argument():
         assert all(np.isnan(g(*wrong)).all() for g in gradients)
 
 
+@pytest.mark.slow("2-True")
 @pytest.mark.parametrize(("every", "reverse"), [(1, False), (2, True)])
 def test_loops_without_a_program(every, reverse):
     """A body with an operation that has no program runs the ordinary way, derivatives included."""
@@ -323,6 +327,7 @@ def test_nothing_carried():
     assert_same(jax.jit(program(scan))(x), jax.jit(program(ordinary))(x))
 
 
+@pytest.mark.slow
 def test_loops_in_lanes_that_end_at_different_times():
     """What an iteration writes spoils neither which lanes go on, nor what is computed once."""
 

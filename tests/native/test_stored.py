@@ -185,6 +185,7 @@ def test_transformations_are_those_of_a_traced_rollout(folder, monkeypatch, name
         )
 
 
+@pytest.mark.slow("empty", "exchanged")
 @pytest.mark.parametrize("damage", ["cut", "empty", "missing", "exchanged"])
 def test_damaged_entries_are_ignored(folder, traces, damage):
     """The rollout is traced again, and gives the same."""
@@ -212,6 +213,7 @@ def test_missing_machine_code_is_made_anew(folder, traces, monkeypatch):
     assert (jax.jit(end)(arm(), *START) == first).all() and len(traces) == 2
 
 
+@pytest.mark.slow("DIFFLIE_NATIVE-0")
 @pytest.mark.parametrize(
     ("name", "value"), [("DIFFLIE_CACHE", "0"), ("DIFFLIE_NATIVE", "0"), ("DIFFLIE_STORED", "0")]
 )

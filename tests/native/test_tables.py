@@ -47,6 +47,7 @@ def test_are_those_of_jax(form, dtype):
         np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
 
 
+@pytest.mark.slow("a window")
 @pytest.mark.parametrize("form", [name for name in FORMS if "truths" not in name])
 def test_have_derivatives_in_both_modes(form):
     """Guards entries that are linear, which are transposed, and the second derivatives."""

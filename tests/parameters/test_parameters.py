@@ -105,6 +105,7 @@ def close(a, b, **tolerance):
         np.testing.assert_allclose(x, y, **tolerance)
 
 
+@pytest.mark.slow
 def test_the_start_is_the_system(everything, compiled):
     _, values, machine = compiled
     close(machine(everything, everything.start), everything.system, atol=1e-14)
@@ -147,6 +148,7 @@ def test_there_and_back(everything, compiled, data):
     assert np.all(b.mass > 0)
 
 
+@pytest.mark.slow
 def test_batches(everything):
     x = everything.start + RNG.normal(size=(3, len(everything.start)))
     batch = jax.jit(jax.vmap(lambda x: everything.system_at(x)))(x)
@@ -325,6 +327,7 @@ def test_priors():
     np.testing.assert_allclose(p.residual(moved)[3:], [2, *[0] * 9], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_rotations_and_directions_stay_on_their_manifold():
     start, x = RNG.normal(size=3), np.array([0.5, -1.2, 0.3])
     turned = Rotation().value(x, start)
@@ -346,6 +349,7 @@ def error(*declared):
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_patterns_that_match_nothing():
     message = error("jiont1/damping")
     assert message == (

@@ -135,6 +135,7 @@ def test_ratios_of_an_inertia():
     assert "not physically consistent" in ratios.fault(np.diag((1.0, 1.0, 3.0)), np.eye(3))
 
 
+@pytest.mark.slow("transform0")
 @pytest.mark.parametrize("transform", [LogCholesky(), ELLIPSOID])
 def test_single_precision(transform):
     x, start = RNG.normal(size=10), jnp.zeros(10)

@@ -55,6 +55,7 @@ def state(system, seed=0):
     return q, *(jnp.asarray(random.normal(size=system.nv)) for _ in range(2))
 
 
+@pytest.mark.slow
 def test_sensors_are_those_of_mujoco(floating):
     """Proper acceleration, angular velocity, moment and force at a site of a floating arm."""
     mujoco = pytest.importorskip("mujoco")
@@ -231,7 +232,7 @@ def test_derivatives(floating, sensor):
     check_grads(measured, at, order=1, modes=("fwd", "rev"), atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.slow("Accelerometer")
+@pytest.mark.slow("Accelerometer", "JointWrench")
 @pytest.mark.parametrize("sensor", SENSORS, ids=lambda s: type(s).__name__)
 def test_single_precision(floating, sensor):
     """In single precision the results are single, and equal to rounding."""

@@ -83,6 +83,7 @@ def test_other_inputs():
     np.testing.assert_allclose(free.effort(DRIVEN), np.stack((0 * v, expected), 1), atol=1e-15)
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_give_effort_and_passive():
     """Of a run with a drive and damping, to the error of differences; and the power is theirs."""
 

@@ -165,6 +165,7 @@ def test_derivatives_at_singular_points(dtype):
 PENDULUM = pendulum(damping=0.1)
 
 
+@pytest.mark.slow
 def test_derivatives_of_curves_in_closed_form():
     """By the states and by the arrays that a quantity holds; a module of a user's own, too."""
 

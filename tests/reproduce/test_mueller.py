@@ -25,6 +25,7 @@ def test_the_chain_starts_with_closed_joints():
         assert 1e-5 < g < 1e-2
 
 
+@pytest.mark.slow
 def test_the_top_on_a_ball_joint_is_the_published_one():
     end, com = bodies.heavy_top().end, comparison.PRINTED["com"]
     np.testing.assert_allclose(end[0, 4:], com, rtol=0, atol=6e-11)

@@ -23,6 +23,7 @@ from difflie.view.report import Checked, Note, Section, Table
 from difflie.view.report_page import write_html
 
 
+@pytest.mark.slow
 def test_papers_are_imported_when_they_are_asked_for():
     """`difflie --help` imports the list, and must not wait for matplotlib and every paper."""
     code = (

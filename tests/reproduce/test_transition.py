@@ -98,6 +98,7 @@ def test_it_is_the_product_in_the_group(name):
     np.testing.assert_allclose(back, LOCAL, rtol=0, atol=5e-14)
 
 
+@pytest.mark.slow("2a")
 @each
 def test_dexp_inv_is_the_rate_of_the_local_coordinates(name):
     R, _, _, dR, dr, _ = evaluated(name)
@@ -263,12 +264,14 @@ def test_every_integrator_takes_it(name):
             assert (q.shape, V.shape) == (y[0].shape, (6,)), method
 
 
+@pytest.mark.slow("a", "d")
 @pytest.mark.parametrize("letter", "abcd")
 def test_the_attitude_may_be_stored_either_way(letter):
     one, two = (integrator(f"{number}{letter}")(64, TIME / 64)[:4] for number in "12")
     assert error(one, two) < 1e-13
 
 
+@pytest.mark.slow("a")
 @pytest.mark.parametrize("letter", "abcd")
 def test_quaternions_keep_their_length(letter):
     q = integrator(f"1{letter}")(100_000, 1e-3)[-1]

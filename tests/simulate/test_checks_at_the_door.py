@@ -50,6 +50,7 @@ def test_simulate_checks_once():
     assert {name: counts[name] for name in ONCE} == dict.fromkeys(ONCE, 1)
 
 
+@pytest.mark.slow
 def test_step_checks_once():
     counts = calls(lambda q: dl.step(PENDULUM, q, [0.0], 1e-3, control=law).q, jnp.array([0.5]))
     assert {name: counts[name] for name in ONCE[:4]} == dict.fromkeys(ONCE[:4], 1)
@@ -100,6 +101,7 @@ def test_errors_within_functions_of_users_stay():
         dl.simulate(dl.chain([link]), [0.0], [0.0], dt=1e-3, steps=2, control=control)
 
 
+@pytest.mark.slow
 def test_the_tree_of_a_system_is_made_once(monkeypatch):
     """A second call makes no tree; a copy with another number, and a traced one, get their own."""
     ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(), mass=2.0)])

@@ -66,6 +66,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.slow("CG3", "CF4")
 @pytest.mark.parametrize("method", EVERY)
 def test_every_method_keeps_its_order_under_feedback(method):
     """Every stage has the command at its own state; held over a step it would leave order 1."""
@@ -120,6 +121,7 @@ def test_no_command_is_evaluated_twice_at_one_state(case):
     assert len(law.calls) == needed
 
 
+@pytest.mark.slow
 def test_a_search_for_an_event_evaluates_the_command_once():
     """Every try of the last step begins at the same state."""
     law = Logged()

@@ -86,6 +86,7 @@ def test_a_pendulum_at_the_bottom(adjoint):
     np.testing.assert_allclose(rows, slopes, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_trajectory_ends_there():
     """Rows after the end repeat it; between them the motion is interpolated up to it."""
     run = dl.simulate(BALL, [1.3], [0.7], dt=0.05, steps=20, save_every=2, until=ground)
@@ -104,6 +105,7 @@ def test_the_trajectory_ends_there():
     assert never.result.ending.event == -1 and never.result.ending.t == never.t[-1]
 
 
+@pytest.mark.slow
 def test_what_acts_in_the_last_step_is_its_own_sample():
     """A force that differs from step to step."""
     force = np.linspace(2.0, 12.0, 20)[:, None]
@@ -134,6 +136,7 @@ def test_methods_with_a_memory(method):
     assert abs(run.q[-1, 0]) < 1e-12
 
 
+@pytest.mark.slow("1")
 @pytest.mark.parametrize("save_every", [1, 45, 90])
 def test_pieces_have_the_same_numbers(monkeypatch, save_every):
     """A long run is made in pieces, and after the event there are no more of them.
@@ -154,6 +157,7 @@ def test_pieces_have_the_same_numbers(monkeypatch, save_every):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), pieces, whole)
 
 
+@pytest.mark.slow
 def test_an_event_that_is_no_number_has_come():
     """A root of what is negative, one step after the zero."""
     state, result = landing(jnp.array([1.3, 0.7]))
@@ -173,6 +177,7 @@ def test_single_precision_stays_single():
     np.testing.assert_allclose(run.t[-1], 0.5910935032, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_traced_start_at_which_an_event_has_come_is_not_ok():
     """A batch, where no error can be raised."""
     run = jax.vmap(lambda z: dl.simulate(BALL, z, [0.0], dt=0.05, steps=3, until=ground))(

@@ -96,6 +96,7 @@ def test_datasets_have_axes_and_units(tmp_path, system, run):
     xarray.testing.assert_equal(again, data)
 
 
+@pytest.mark.slow
 def test_batches_are_datasets_only(tmp_path, system):
     """With leading axes; times that differ become a variable."""
     runs = jax.vmap(lambda rate: moved(system, rate))(jnp.arange(2.0))
@@ -110,6 +111,7 @@ def test_batches_are_datasets_only(tmp_path, system):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_mcap_file_has_poses_and_joints(tmp_path, system, run):
     """In its messages are the frames by name, and the exact numbers."""
     path = tmp_path / "run.mcap"

@@ -83,6 +83,7 @@ def test_derivatives_under_every_adjoint():
     np.testing.assert_allclose(jax.jacfwd(end)(x, dl.Forward()), exact, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_batches_and_single_precision():
     """Gains of a batch are leaves of the controller; the memory has the precision of the state."""
     gains = jnp.stack((GAINS, 2 * GAINS))
@@ -94,6 +95,7 @@ def test_batches_and_single_precision():
     np.testing.assert_allclose(single.q, batch.q[0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_clock_stays_with_finer_steps_and_where_an_event_stops():
     """The estimate repeats the run with as many samples, and the last, shorter step holds on."""
     made = run(GAINS)

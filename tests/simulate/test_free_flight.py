@@ -59,7 +59,7 @@ def momenta(system, run):
     return np.array(jax.vmap(lambda q, v: dl.momentum(system, q, v))(run.q, run.v))
 
 
-@pytest.mark.slow("10.0-*")
+@pytest.mark.slow("10.0-*", "500.0-ConvexContact", "500.0-Moreau")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("spin", [10.0, 500.0])
 def test_a_spinning_ball_flies_straight_on(method, spin):
@@ -103,6 +103,7 @@ def test_energy_in_free_flight(method):
     assert np.all(energy < 1.001 * energy[0]) and np.all(energy > 0.85 * energy[0])
 
 
+@pytest.mark.slow("ConvexContact", "Moreau")
 @pytest.mark.parametrize("method", METHODS)
 def test_spin_of_what_falls_or_flies_fast(method):
     """Neither gravity nor the velocity of the centre of mass turns a body off its centre."""
@@ -115,7 +116,7 @@ def test_spin_of_what_falls_or_flies_fast(method):
     np.testing.assert_allclose(found - found[0], gained, rtol=0, atol=1e-9)
 
 
-@pytest.mark.slow("Moreau")
+@pytest.mark.slow("Moreau", "ConvexContact")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_ball_joint_keeps_angular_momentum_about_its_centre(method):
     """Of a body on a ball joint with an arm; under gravity, its vertical component."""
@@ -197,6 +198,7 @@ def test_a_ball_rolls_on():
     np.testing.assert_allclose(np.linalg.norm(run.v[:, 3:], axis=1), 2.0, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_body_fixed_scheme_is_still_there():
     """v' = v + h a and q' = q exp(h v'), as crocoddyl steps a free body."""
     q, v, h = TREE.neutral(), jnp.array(TREE_SPEED), 1e-2

@@ -79,6 +79,7 @@ def test_numbers_are_eigenvalues():
     assert found.good and not found.messages()
 
 
+@pytest.mark.slow
 def test_a_step_that_cannot_resolve_friction_says_so():
     """In the result and as a warning, with joint, step, and what would do."""
     run, said = told(lambda: dl.simulate(STIFF, Q, [0.0, 0.0], dt=2e-3, steps=5, method="RKMK4"))
@@ -104,6 +105,7 @@ def test_step_and_problem_say_so_once():
     assert len(problem) == 1 and problem[0].startswith("Problem: joint 'lower'")
 
 
+@pytest.mark.slow
 def test_under_transformations_nothing_is_warned_of_and_the_result_tells():
     """Traced numbers: the result has them, run by run; derivatives are finite."""
 

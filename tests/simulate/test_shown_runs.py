@@ -33,11 +33,13 @@ def test_a_run_says_how_it_ended():
     assert repr(simulated(rate=3.0)).splitlines()[3] == "no limit was exceeded"
 
 
+@pytest.mark.slow
 def test_its_html_is_text():
     page = simulated()._repr_html_()
     assert "&lt;hinge&gt;" in page and "<hinge>" not in page and "completed" in page
 
 
+@pytest.mark.slow
 def test_batches_and_what_is_not_finite_are_said():
     runs = jax.vmap(simulated)(jnp.array([0.1, jnp.nan]))
     text = repr(runs)
@@ -71,6 +73,7 @@ def test_what_was_not_computed_is_not_drawn():
     assert whole.computed() is whole
 
 
+@pytest.mark.slow
 def test_a_run_reports_itself(tmp_path):
     """Guards `run.report` without a robot's file, and that it refuses batches."""
     page = Page(simulated().report(arm(), tmp_path / "page", about={"made by": "hand"}))

@@ -15,6 +15,7 @@ def push(t, q, v):
     return jnp.sin(5 * t) - 0.1 * v
 
 
+@pytest.mark.slow
 def test_steps_are_those_of_simulate():
     """For methods without memory any number of steps, with functions and with samples."""
     forces = np.array([[0.3], [-2.0], [1.0]])

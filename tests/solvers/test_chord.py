@@ -19,6 +19,7 @@ def solved(p, guess=(1.0, 1.0), rough=0.0):
     return root(residual, jnp.asarray(guess, p.dtype), Chord(jacobian))
 
 
+@pytest.mark.slow("0.0")
 @pytest.mark.parametrize("rough", [0.0, 0.05])
 def test_roots_and_their_derivatives(rough):
     p = jnp.asarray([2.0, 0.8])

@@ -26,6 +26,7 @@ def residual(load):
     return lambda x: x - 0.01 * jnp.asarray(INVERSE) @ (load - friction * jnp.tanh(x / 0.01))
 
 
+@pytest.mark.slow("0", "1")
 @pytest.mark.parametrize("kind", range(4))
 def test_roots_across_friction(kind):
     """Joints that stick, and that turn, from any start; the derivative is that of the equations."""
@@ -47,6 +48,7 @@ def test_roots_across_friction(kind):
         np.testing.assert_allclose(s, np.linalg.solve(by_x, 0.01 * INVERSE), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow("1", "0", "3")
 @pytest.mark.parametrize("kind", range(4))
 def test_derivatives_along_nothing_are_zero(kind):
     """Also in batches in which some directions are zero, and masked, in both modes."""

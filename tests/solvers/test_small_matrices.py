@@ -56,6 +56,7 @@ def of_rank(rank, size=(6, 9)):
     return RANDOM.normal(size=(size[0], rank)) @ RANDOM.normal(size=(rank, size[1]))
 
 
+@pytest.mark.slow("2")
 @pytest.mark.parametrize("rank", [2, 4])
 def test_the_smallest_solution_by_a_factor(rank):
     """The same as of the Gram matrix alone, and as of the pseudoinverse."""
@@ -67,6 +68,7 @@ def test_the_smallest_solution_by_a_factor(rank):
     np.testing.assert_allclose(x, minimum_norm(jnp.asarray(gram))(b), atol=1e-9)
 
 
+@pytest.mark.slow("0")
 @pytest.mark.parametrize("rank", [0, 3, 5])
 def test_the_pseudoinverse_of_small_matrices(rank):
     """Guards redundant constraints of RATTLE: as by LAPACK, in a program too."""
@@ -79,6 +81,7 @@ def test_the_pseudoinverse_of_small_matrices(rank):
     assert np.isnan(solve(jnp.full((2, 2), jnp.nan), jnp.ones(2))).all()
 
 
+@pytest.mark.slow("5-float64", "12-float64")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n", [5, 12])
 def test_the_smallest_solution_of_badly_scaled_redundant_equations(n, dtype):

@@ -122,6 +122,7 @@ def test_files_are_swept_on_a_cluster(client, tmp_path, monkeypatch, capsys):
     assert "tcp://127.0.0.1:9: no scheduler of Dask answers" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_few_chunks_are_in_flight(client, monkeypatch):
     """Guards memory: the scheduler never knows more than a few chunks of many."""
     monkeypatch.setattr(cluster, "_CHUNKS", 3)

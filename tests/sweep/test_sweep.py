@@ -188,6 +188,7 @@ def test_exchanged_chunks_are_done_again(whole, tmp_path):
     assert_alike(dl.sweep(SWINGS, DESIGN, out).load(), whole)
 
 
+@pytest.mark.slow
 def test_other_programs_read_a_row_once(whole, tmp_path):
     """Guards that the table has no axis but that of its rows, and the same names and columns."""
     dl.sweep(SWINGS, DESIGN, tmp_path / "store", chunk=CHUNK)
@@ -319,6 +320,7 @@ SPINS = dl.Motions(
 )
 
 
+@pytest.mark.slow
 def test_entries_of_an_inertia_are_swept():
     """Guards that both mirror images are set, the unit, and inertias that no body has, by row."""
     design = dl.Listed({"hull/I_xx": [2.0, 6.9, 7.1, 5.0], "hull/I_xy": [0.5, 0.0, 0.0, 9.0]})

@@ -107,6 +107,7 @@ def test_a_file_is_computed_and_goes_on(file, tmp_path):
         run_file(read_sweep(file(("seed = 3", "seed = 4")), allow_code=True), tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_relative_numbers_are_factors(file):
     """Guards a factor of all dampings, and a field of the control."""
     motions = function_of(read_sweep(file(), allow_code=True))
@@ -126,6 +127,7 @@ def test_any_function_is_swept(file, tmp_path):
     assert {"vector 0", "vector 1"} <= set(table.data_vars)
 
 
+@pytest.mark.slow
 def test_an_estimate_without_a_table(file):
     """Guards --dry-run: rows, bytes and seconds."""
     found = estimated(read_sweep(file(), allow_code=True))

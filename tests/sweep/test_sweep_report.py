@@ -159,6 +159,7 @@ def test_summaries_know_what_is_influential():
     assert summary.other == ["pair"] and summary.outputs[-1] == "never"
 
 
+@pytest.mark.slow
 def test_pages_of_many_rows_say_of_how_many_they_are(tmp_path, monkeypatch):
     """Guards tables larger than pictures hold: ends of all rows, pictures of some."""
     monkeypatch.setattr(sys.modules[Summary.__module__], "_ROWS", 100)

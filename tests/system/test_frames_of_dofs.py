@@ -29,7 +29,7 @@ def poses(tree, q):
     return jnp.concatenate((top, last), axis=1)
 
 
-@pytest.mark.slow("free", "spherical")
+@pytest.mark.slow("free", "spherical", "planar", "revolute")
 @pytest.mark.parametrize("name", JOINTS)
 def test_frames_of_a_joint(name):
     joint = JOINTS[name]

@@ -168,6 +168,7 @@ def test_the_numbers_are_folded_into_the_programs():
     assert np.all(folded < 0.62 * sizes)
 
 
+@pytest.mark.slow
 def test_what_follows_from_the_numbers_is_rounded_once():
     # A program in single precision has the double precision's numbers, and its zeros.
     single = arm().astype(jnp.float32)
@@ -225,6 +226,7 @@ def test_motions_and_gradients_agree(dtype, start):
     equal(f(system.frozen(), q, v, 0.1), f(system, q, v, 0.1), tolerance)
 
 
+@pytest.mark.slow
 def test_a_batch_of_states_agrees():
     # In the lanes of vector instructions, the frozen system as an argument.
     system = bars()

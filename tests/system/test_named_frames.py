@@ -38,6 +38,7 @@ def state(system, seed=0):
     return q, jnp.asarray(rng.normal(size=system.nv))
 
 
+@pytest.mark.slow("site:base-1")
 @pytest.mark.parametrize(("name", "k"), [("mark", 0), ("site:base", 1), ("tcp", 2), ("site3", 3)])
 def test_sites_are_where_mujoco_has_them(two, name, k):
     """Guards poses and Jacobians of sites of moving bodies and of the world."""
@@ -247,6 +248,7 @@ def test_frames_in_configurations(tmp_path):
         load_system(read_config(file))
 
 
+@pytest.mark.slow
 def test_frames_stay_with_copies(two):
     """Guards that locked and absolute machines keep the frames, and that text shows them."""
     system, _ = two

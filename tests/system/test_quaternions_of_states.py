@@ -23,6 +23,7 @@ SAID = r"q0?\[0:4\] of joint 'free' has length 1.0005; divide it by its length.*
 V = np.array([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
 
 
+@pytest.mark.slow
 def test_a_start_is_brought_to_unit_length_with_a_word():
     """Guards motions, steps and functions of a configuration: as of the unit quaternion."""
     how = {"dt": 1e-2, "steps": 3}

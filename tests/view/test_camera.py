@@ -175,6 +175,7 @@ def test_the_pose_of_a_camera_is_found_from_points():
     assert cost(guess) < cost(jnp.zeros(6))
 
 
+@pytest.mark.slow("float32")
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_derivatives_in_both_modes_and_precisions(dtype):
     """Forward, reverse and differences agree; single precision stays single; batches by vmap."""

@@ -172,6 +172,7 @@ def test_motions_that_cannot_be_drawn_are_refused_or_cut():
         scene(pendulum(), SimpleNamespace(t=np.zeros((2, 4)), q=q, v=v))
 
 
+@pytest.mark.slow
 def test_pictures_are_written_in_every_format(swinging, tmp_path):
     """PNG, SVG, GIF and MP4, without a display; the frames move."""
     shown = DrawOptions(traces=["rod"], frames=True, center=True)

@@ -89,6 +89,7 @@ def every():
     }
 
 
+@pytest.mark.slow
 def test_every_picture_has_a_title_units_and_a_legend_beside_it():
     """The legend covers no axes, the settings of matplotlib stay, and no window is made."""
     before = dict(plt.rcParams)

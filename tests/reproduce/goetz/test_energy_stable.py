@@ -57,6 +57,7 @@ def test_gauss_means_are_exact_to_their_degree(points):
         assert (error < 1e-14) if exact else (error > 1e-6)
 
 
+@pytest.mark.slow
 def test_the_discrete_gradient_does_the_work_of_any_potential():
     def potential(q):
         return jnp.exp(q[0]) * jnp.sin(q[1])
