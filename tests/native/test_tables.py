@@ -7,6 +7,8 @@ import pytest
 
 from difflie import native
 from difflie.native.program import Program
+from difflie.native.rules.tangents import copied
+from difflie.native.rules.writing import arguments, flat, write_closed
 
 WHOLE = jnp.arange(40) * 3
 FORMS = {
@@ -74,3 +76,21 @@ def test_are_one_instruction():
     program.entry(number, table, "f64")
     assert program.operations.count("entry") == 1
     assert "select" not in program.operations
+
+
+def test_loops_inside_are_copied_as_another_program_may_have_them():
+    """Guards lanes and GPUs, which have no tables, against a loop that is copied as it is."""
+    table = jax.ShapeDtypeStruct((30,), np.float64)
+    number = jax.ShapeDtypeStruct((), np.int32)
+
+    def walk(a, i):
+        return jax.lax.while_loop(lambda k: a[k] > 0, lambda k: k + 1, i)
+
+    closed = jax.make_jaxpr(walk)(table, number)
+    source, target = Program(tables=True), Program()
+    given = arguments(source, [table, number])
+    results = flat(write_closed(source, closed, given))
+    copied(source, results, target, flat(arguments(target, [table, number])))
+    (loop,), (other,) = source.loops.values(), target.loops.values()
+    assert "entry" in loop.condition.operations
+    assert "entry" not in other.condition.operations

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..program import BINARY, COMPARE, UNARY, Program, Unsupported
+from ..program import BINARY, COMPARE, UNARY, Instructions, Program, Unsupported, While, finished
 from ..program.instructions import union
 from .reductions import product_of
 from .writing import Array, arguments, flat, kind_of, like, write_closed, written_or_region
@@ -106,7 +106,7 @@ class Differentiable:
 
 
 def copied(
-    source: Program, results: Sequence[int], target: Program, args: Sequence[int]
+    source: Instructions, results: Sequence[int], target: Program, args: Sequence[int]
 ) -> list[int]:
     """Appends what results are computed from to another program."""
     used = source.used([source.base(x) for x in results])
@@ -120,10 +120,30 @@ def copied(
     return [sweep.shown(x)[0] for x in results]
 
 
+def _suited(loop: While, target: Program) -> While:
+    """A loop whose instructions are those that the program may have."""
+    missing = [
+        op for op, has in (("product", target.products), ("entry", target.tables)) if not has
+    ]
+
+    def lacks(program: Instructions) -> bool:
+        inside = (x for loop in program.loops.values() for x in (loop.condition, loop.body))
+        return any(op in program.operations for op in missing) or any(map(lacks, inside))
+
+    def again(program: Instructions) -> Instructions:
+        new = Program(target.products, target.tables, most_written=target.most_written)
+        args = [new.argument(program.types[x]) for x in program.arguments]
+        return finished(new, copied(program, program.results, new, args))
+
+    if not (missing and (lacks(loop.condition) or lacks(loop.body))):
+        return loop
+    return loop._replace(condition=again(loop.condition), body=again(loop.body))
+
+
 class _Sweep:
     """The values and tangents in another program of what has been read of one."""
 
-    def __init__(self, source: Program, target: Program, moving: bytearray):
+    def __init__(self, source: Instructions, target: Program, moving: bytearray):
         self.source, self.target, self._moving = source, target, moving
         self.values: dict[int, int] = {}
         self.tangents: dict[int, int] = {}
@@ -174,7 +194,8 @@ class _Sweep:
             if dx is not None and moving:
                 self.tangents[k] = target.convert(dx, kind)
         elif operation == "while":
-            ends = target.repeat(source.loops[k], [self.values[x] for x in operands])
+            loop = _suited(source.loops[k], target)
+            ends = target.repeat(loop, [self.values[x] for x in operands])
             self._items(k, ends)
         elif operation == "product":
             (m, summed, n), of = source.sizes[k], source.types[operands[0]]
