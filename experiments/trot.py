@@ -11,9 +11,9 @@ plane of the file, or hills of sines. With `floors` it trots on so many random f
 Result, steps of 0.1 ms: it trots for 10 s on both, 3.0 m on the plane and 2.9 m on the hills, and
 tilts by 8 and 16 degrees at most. The first calls take about 4 and 40 CPU s, in which the hills'
 steps are 15 s.
-By `ConvexContact` with steps of 4 ms it goes 2.9 m on the hills. On 4,096 random floors, for 2 s in one
-batch, all runs are completed and 143 fall; half of them go 0.35 m or further. A step of a row takes
-22 us of a core alone, 47 us beside other work.
+By `ConvexContact` with steps of 4 ms it goes 2.9 m on the hills. On 4,096 random floors, for 2 s in
+one batch, all runs are completed and 143 fall; half of them go 0.35 m or further. A step of a row
+takes 22 us of a core alone, 47 us beside other work.
 """
 
 from __future__ import annotations
