@@ -73,3 +73,16 @@ def test_batches_are_loops(of):
         one = summed(*(x if axis is None else x[i] for x, axis in zip((a, b), of, strict=True)))
         for x, y in zip(found, one, strict=True):
             np.testing.assert_allclose(x[i], y, rtol=1e-12)
+
+
+def test_what_is_folded_away_is_shown_by_its_own_rows():
+    """Guards NaNs that a row has lost against those that other rows of a product show."""
+
+    def f(a, x, lost):
+        return (a.at[2].add(0 * lost) @ x)[2] + 0 * a[5, 1] * x[0]
+
+    a, x = factors((20, 20, 1), np.float64)
+    x, zero = x[:, 0], jnp.float64(0)
+    for broken, number in ((a, jnp.float64(jnp.nan)), (a.at[5, 1].set(jnp.nan), zero)):
+        assert np.isnan(native.kernel(f)(broken, x, number))
+    assert np.isfinite(native.kernel(f)(a.at[3].set(jnp.nan), x, zero))

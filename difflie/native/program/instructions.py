@@ -211,8 +211,12 @@ class Instructions:
 
     def product(self, x: Sequence[int], y: Sequence[int], sizes: tuple[int, int, int]) -> list[int]:
         """The product of two matrices of those sizes, all of them row by row."""
-        operands = (*x, *y)
-        lost, shown = union(map(self.lost, operands)), union(self.shown[k] for k in operands)
+        operands, (rows, summed, columns) = (*x, *y), sizes
+        # An entry shows its row and its column, and no others.
+        lines = [*(x[i * summed : (i + 1) * summed] for i in range(rows))]
+        lines += [y[j::columns] for j in range(columns)]
+        lost = [union(map(self.lost, line)) for line in lines]
+        shown = [union(self.shown[k] for k in line) for line in lines]
         plain = tuple(map(self.base, operands))
         key = ("product", plain, sizes)
         number = self._numbers.get(key)
@@ -220,8 +224,11 @@ class Instructions:
             number = self._numbers[key] = self.append("product", plain, "b1", None, 0)
             self.sizes[number] = sizes
         kind = self.types[operands[0]]
-        items = [self.item(number, k, kind, shown) for k in range(sizes[0] * sizes[2])]
-        return [self.showing(k, lost) for k in items]
+        items = []
+        for k, (i, j) in enumerate(itertools.product(range(rows), range(rows, rows + columns))):
+            item = self.item(number, k, kind, shown[i] | shown[j])
+            items.append(self.showing(item, lost[i] | lost[j]))
+        return items
 
     def region(self, region: Any, operands: Sequence[int], kinds: Sequence[str]) -> list[int]:
         """The results of an operation of jax, which is left as it is."""
