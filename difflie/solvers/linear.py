@@ -284,12 +284,12 @@ def inverse(a: jax.Array, turns: jax.Array | int) -> jax.Array:
         name = jnp.sum(jnp.where(best, order, 0))
         # The first row takes the place of the pivot's.
         moved, names = (jnp.where(b, x[0], x)[1:] for b, x in ((best[:, None], w), (best, order)))
-        p, r, c = row[0], row[1:] / row[0], moved[:, :1]
+        p, r, c = row[:1, None], row[None, 1:] / row[0], moved[:, :1]
         w = jnp.block([[moved[:, 1:] - c * r, c / p], [-r, 1 / p]])
         return w, jnp.append(names, name)
 
     w, order = jax.lax.fori_loop(0, turns, exchange, (a, rows))
-    return product(w, (order[:, None] == rows).astype(w.dtype))
+    return product(w, (order[:, None] == rows[None]).astype(w.dtype))
 
 
 def inverted(a: jax.Array) -> jax.Array:

@@ -37,9 +37,9 @@ def bidiagonal(a: Float[Array, "m n"]) -> Float[Array, " k"]:
         """What is left of a, moved to its first row and column, zeros in the last ones."""
         a, band = state
         on, v, b = reflection(a[0])
-        a = (a - (b * product(a, v))[:, None] * v)[1:]
+        a = (a - jnp.outer(b * product(a, v), v))[1:]
         beside, v, b = reflection(a[:, 0])
-        a = a[:, 1:] - v[:, None] * (b * product(v, a[:, 1:]))
+        a = a[:, 1:] - jnp.outer(v, b * product(v, a[:, 1:]))
         a = jnp.pad(a, ((0, 1), (0, 1)))
         return a, jnp.concatenate((band[2:], jnp.stack((on, beside))))
 
@@ -57,7 +57,7 @@ def values_above(band: Float[Array, " k"], x: Float[Array, ""]) -> Int[Array, ""
     count, pivot = jnp.asarray(0), -x
     for b in [*band, None]:
         pivot = jnp.where(jnp.abs(pivot) < least, -least, pivot)
-        count = count + (pivot > 0)
+        count = count + jnp.where(pivot > 0, 1, 0)
         # Divided first, since the square of what is small may be zero.
         pivot = pivot if b is None else -x - b * (b / pivot)
     return count
