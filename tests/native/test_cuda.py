@@ -138,7 +138,7 @@ class Compiled(Kernels):
         launch.give(handler, launch._address(library.launch), function)
         api = (ctypes.c_uint64 * 24)()
         api[launch._STREAM_GET // 8] = launch._address(stream_get)
-        api[launch._ERROR_CREATE // 8] = launch._address(error_create)
+        api[ffi._ERROR_CREATE // 8] = launch._address(error_create)
         frame = Frame(1, None, ctypes.addressof(api), 5, 3, buffers(given), buffers(outs))
         error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler)(ctypes.addressof(frame))
         if error is None:
@@ -336,7 +336,7 @@ def test_a_launch_that_fails_is_an_error(on_kernels):
 def test_offsets_are_those_of_the_header(tmp_path):
     required(CC, "there is no compiler of C")
     wanted = {
-        "XLA_FFI_Api, XLA_FFI_Error_Create": launch._ERROR_CREATE,
+        "XLA_FFI_Api, XLA_FFI_Error_Create": ffi._ERROR_CREATE,
         "XLA_FFI_Api, XLA_FFI_Stream_Get": launch._STREAM_GET,
         "XLA_FFI_Buffer, data": ffi.DATA,
         "XLA_FFI_Buffer, dims": launch._DIMS,

@@ -14,7 +14,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from difflie.native import private
-from difflie.native.cpu import ffi, object_code
+from difflie.native.cpu import background, ffi, object_code
 
 pytest.importorskip("llvmlite")
 needs_cpu = pytest.mark.skipif(jax.default_backend() != "cpu", reason="handlers are for CPUs")
@@ -55,6 +55,13 @@ def text(name, shared, iterations=N):
     return BLOCK.format(n=N, iterations=iterations) + ffi.handler(name, 3, 1, shared)
 
 
+def registered(name, shared, iterations=N):
+    """The address that XLA is given."""
+    return object_code.handler(
+        name, lambda: text(object_code.HANDLER, shared, iterations), soon=False
+    )
+
+
 def added(name, blocks, iterations=N):
     """A function that adds arrays (N blocks,) by a handler."""
     numbers = np.array([0, 0, blocks], np.int64)
@@ -62,7 +69,7 @@ def added(name, blocks, iterations=N):
     add_p.def_abstract_eval(lambda x, y: x)
 
     def lower(context, *operands):
-        where = object_code.address(text(name, blocks > 1, iterations), name)
+        where = registered(name, blocks > 1, iterations)
         operands = [private.constant(numbers), *operands]
         return private.foreign_call(context, ffi.target(name, where), operands, context.avals_out)
 
@@ -186,10 +193,13 @@ def test_blocks_shared_with_the_threads_of_xla(tmp_path):
     subprocess.run([sys.executable, "-c", REAL_POOL, here], check=True, timeout=900)
 
 
-def test_metadata():
-    """XLA is told the version 0.1 and no traits, and no buffer is touched."""
-    for shared in (False, True):
-        call = loaded("difflie_test_metadata", shared)
+def test_metadata(monkeypatch):
+    """XLA is told the version 0.1 and no traits, without code, and no buffer is touched."""
+    with monkeypatch.context() as m:
+        m.setenv("DIFFLIE_TIERED", "1")
+        m.setattr(background, "soon", lambda job: None)
+        call = CALL(registered("difflie_test_metadata", False))
+        del object_code._handlers["difflie_test_metadata"]
         about = (ctypes.c_int32 * 12)(*[99] * 12)
         extension = (ctypes.c_int64 * 4)(32, 1, 0, ctypes.addressof(about))
         frame = (ctypes.c_int64 * 18)(144, ctypes.addressof(extension))
@@ -259,7 +269,7 @@ def test_no_pool_and_a_pool_that_refuses():
 def test_a_name_stays_with_its_handler():
     """Registering again is nothing, registering something else an error of ours, not of XLA."""
     jax.devices("cpu")
-    where = object_code.address(text("difflie_test_once", False), "difflie_test_once")
+    where = registered("difflie_test_once", False)
     with ThreadPoolExecutor(4) as threads:
         names = list(threads.map(lambda _: ffi.target("difflie_test_once", where), range(8)))
     assert set(names) == {"difflie_test_once"}

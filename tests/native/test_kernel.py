@@ -487,7 +487,7 @@ def test_another_process_finds_the_code_on_the_disk(tmp_path, monkeypatch):
     files = sorted((tmp_path / "cache").glob("*.difflie"))
     assert files or jax.default_backend() != "cpu"
     monkeypatch.setattr(vectorized_loop, "text_of", None)
-    monkeypatch.setattr(object_code, "_addresses", {})
+    monkeypatch.setattr(object_code, "_handlers", {})
     monkeypatch.setattr(ffi, "_registered", dict(ffi._registered))
     here: dict = {}
     exec(CODE, here)

@@ -2,15 +2,17 @@
 
 import ctypes
 import gc
+import os
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from difflie.native import disk_cache
 from difflie.native.attempts import Unavailable
-from difflie.native.cpu import background, object_code
+from difflie.native.cpu import background, object_code, relay
 from difflie.native.cpu.object_code import address
 
 llvm = pytest.importorskip("llvmlite.binding")
@@ -35,7 +37,8 @@ def folder(tmp_path, monkeypatch):
         if (thread := background._thread) is not None:
             thread.join()
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(object_code, "_addresses", {})
+    for name, empty in (("_addresses", {}), ("_handlers", {}), ("_unused", [])):
+        monkeypatch.setattr(object_code, name, empty)
     return tmp_path / "cache"
 
 
@@ -196,37 +199,130 @@ def test_difflie_is_imported_without_llvmlite():
 
 HANDLER = (
     """
-@better = global ptr null
-define i64 @triple(i64 %x) nounwind {
-  %there = load ptr, ptr @better
-  %first = icmp eq ptr %there, null
-  br i1 %first, label %here, label %elsewhere
-here:
+define ptr @handler(ptr %frame) nounwind {
+  %x = load i64, ptr %frame
   %y = mul i64 %x, 3
-  ret i64 %y
-elsewhere:
-  %z = call i64 %there(i64 %x)
-  ret i64 %z
+  %z = inttoptr i64 %y to ptr
+  ret ptr %z
 }
 ; """
     + "long " * 10_000
 )
 
 
-def triple(write=lambda: HANDLER):
-    return object_code.address_of("digest", "triple", write, soon=True)
+def triple(write=lambda: HANDLER, soon=True):
+    return object_code.handler("digest", write, soon)
 
 
-def test_long_code_is_replaced(folder, compiled, monkeypatch):
+def answer(where, x):
+    """Of a handler, to a frame whose first word is x."""
+    frame = (ctypes.c_int64 * 18)(x)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(where)(ctypes.addressof(frame))
+
+
+def finish():
+    """Waits for the background's thread."""
+    if (thread := background._thread) is not None:
+        thread.join(600)
+    assert background._thread is None
+
+
+@pytest.mark.parametrize("soon", [False, True])
+def test_calls_wait_for_code(soon, monkeypatch):
+    """A handler is there before its code, and a call that comes too early waits."""
+    monkeypatch.delenv("DIFFLIE_TIERED")
+    loaded, may_load = object_code._loaded, threading.Event()
+
+    def late(host, code, *names):
+        assert names != (object_code.HANDLER,) or may_load.wait(600)
+        return loaded(host, code, *names)
+
+    monkeypatch.setattr(object_code, "_loaded", late)
+    where = triple(soon=soon)
+    with ThreadPoolExecutor(2) as threads:
+        calls = [threads.submit(answer, where, x) for x in (5, 7)]
+        assert not any(call.done() for call in calls)
+        may_load.set()
+        assert [call.result(600) for call in calls] == [15, 21]
+    assert answer(where, 9) == 27
+
+
+def test_calls_are_told_that_there_is_no_code(monkeypatch):
+    """XLA gets the reason as an error of its own: another way cannot be taken any more."""
+    monkeypatch.delenv("DIFFLIE_TIERED")
+    where = triple(write=lambda: "define nonsense")
+    said = []
+
+    def create(arguments):
+        a = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_int64))
+        assert (a[0], a[1], a[3]) == (32, 0, 13)
+        said.append(ctypes.string_at(a[2]).decode())
+        return 77
+
+    create = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(create)
+    api = (ctypes.c_int64 * 24)()
+    api[6] = ctypes.cast(create, ctypes.c_void_p).value
+    frame = (ctypes.c_int64 * 18)(144, 0, ctypes.addressof(api))
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(where)
+    assert [call(ctypes.addressof(frame)) for _ in range(2)] == [77, 77]
+    assert said[0] == said[1] and "LLVM cannot compile" in said[0] and "DIFFLIE_NATIVE=0" in said[0]
+
+
+def test_what_cannot_be_compiled_is_refused_early(monkeypatch):
+    """An unknown function and a text that cannot be written leave the ordinary way."""
+    monkeypatch.delenv("DIFFLIE_TIERED")
+    with pytest.raises(Unavailable, match="no function no_such_"):
+        triple(write=lambda: "declare void @no_such_()\n" + HANDLER)
+    with pytest.raises(object_code.Missing):
+        object_code.known_handler("digest")
+    assert not object_code._handlers
+
+
+def test_every_relay_has_its_own_code():
+    """Also where one text of them has not enough."""
+    found = [
+        object_code.handler(f"times {k}", lambda k=k: HANDLER.replace("x, 3", f"x, {k}"), soon=True)
+        for k in range(2, 2 + relay._COUNT + 3)
+    ]
+    assert [answer(where, 5) for where in found] == [5 * (k + 2) for k in range(len(found))]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_goes_on(monkeypatch):
+    """A process that is forked before its code is there compiles it itself."""
+    monkeypatch.delenv("DIFFLIE_TIERED")
+    code = """
+import os, sys, threading, ctypes
+from difflie.native.cpu import background, object_code
+waiting = threading.Event()
+background.soon(waiting.wait)
+where = object_code.handler("digest", lambda: sys.argv[1], soon=True)
+frame = (ctypes.c_int64 * 18)(7)
+def call():
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(where)(ctypes.addressof(frame))
+threading.Timer(0.5, waiting.set).start()
+child = os.fork()
+assert call() == 21
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+else:
+    background._thread.join()
+    os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", code, HANDLER], check=True, timeout=60)
+
+
+def test_long_code_is_replaced(folder, monkeypatch):
     """Quick code first; the background puts better code behind it and on disk, and ends."""
     monkeypatch.delenv("DIFFLIE_TIERED")
     monkeypatch.setattr(background, "_MOMENT", 0)
     where = triple()
-    background._thread.join(600)
-    assert background._thread is None and run(where, 7) == 21
-    assert not compiled and len(list(folder.iterdir())) == 2
-    object_code._addresses.clear()
-    assert triple(write=None) != where and background._thread is None
+    finish()
+    assert answer(where, 7) == 21
+    # The relays, the quick code and the good code.
+    assert len(list(folder.iterdir())) == 3
+    object_code._handlers.clear()
+    assert answer(triple(write=None), 7) == 21 and background._thread is None
 
 
 def test_another_process_goes_on(folder, monkeypatch):
@@ -235,36 +331,37 @@ def test_another_process_goes_on(folder, monkeypatch):
     code = (
         "import sys; from difflie.native.cpu import background, object_code;"
         "background._MOMENT = 1e6;"
-        "object_code.address_of('digest', 'triple', lambda: sys.argv[1], soon=True)"
+        "object_code.handler('digest', lambda: sys.argv[1], soon=True)"
     )
     subprocess.run([sys.executable, "-c", code, HANDLER], check=True, timeout=60)
-    assert len(list(folder.iterdir())) == 1
+    assert len(list(folder.iterdir())) == 2
     monkeypatch.setattr(background, "_MOMENT", 0)
     where = triple(write=None)
-    background._thread.join(600)
-    assert run(where, 7) == 21 and len(list(folder.iterdir())) == 2
+    finish()
+    assert answer(where, 7) == 21 and len(list(folder.iterdir())) == 3
 
 
 @pytest.mark.parametrize("quick_on_disk", [False, True])
 def test_all_code_well_at_once(quick_on_disk, folder, monkeypatch):
     """DIFFLIE_TIERED=0: no thread, and good code also where another process left quick code."""
-    if quick_on_disk:
-        monkeypatch.setattr(background, "later", lambda job: None)
-        triple()
-        object_code._addresses.clear()
-    monkeypatch.setenv("DIFFLIE_TIERED", "0")
     monkeypatch.setattr(background, "later", None)
-    assert run(triple(), 7) == 21
-    object_code._addresses.clear()
-    assert run(triple(write=None), 7) == 21
-    assert len(list(folder.iterdir())) == 1 + quick_on_disk
+    monkeypatch.setattr(background, "soon", None)
+    if quick_on_disk:
+        triple()
+        object_code._handlers.clear()
+    monkeypatch.setenv("DIFFLIE_TIERED", "0")
+    assert answer(triple(), 7) == 21
+    object_code._handlers.clear()
+    assert answer(triple(write=None), 7) == 21
+    assert len(list(folder.iterdir())) == 2 + quick_on_disk
 
 
 def test_the_first_code_stays(folder, monkeypatch):
     """DIFFLIE_TIERED=first: no thread, and quick code that later processes find."""
     monkeypatch.setenv("DIFFLIE_TIERED", "first")
     monkeypatch.setattr(background, "later", None)
-    assert run(triple(), 7) == 21
-    object_code._addresses.clear()
-    assert run(triple(write=None), 7) == 21
-    assert len(list(folder.iterdir())) == 1
+    monkeypatch.setattr(background, "soon", None)
+    assert answer(triple(), 7) == 21
+    object_code._handlers.clear()
+    assert answer(triple(write=None), 7) == 21
+    assert len(list(folder.iterdir())) == 2

@@ -3,7 +3,8 @@
 A handler is a C function of one argument, the call frame, from which it reads where the operands
 and results are. It is written as text of LLVM and compiled with the code it calls; the offsets are
 those of XLA's header c_api.h. A handler may share the work with XLA's pool of threads. XLA's state
-of a call is left alone, since its layout has changed between versions.
+of a call is left alone, since its layout has changed between versions. XLA knows a handler by its
+`relay`, which also answers questions about the version.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from ..private import Context, Value, constant, foreign_call
 # The version that handlers declare; XLA takes it and its own.
 _MAJOR, _MINOR = 0, 1
 DATA = 24  # offset of the address of its entries in a buffer
-BETTER = "better"  # the cell for the address of better code, which is null at first
 _LINE = 64  # bytes of the cache that a thread takes from others by writing to one of them
 
 _lock = threading.Lock()
@@ -84,10 +84,9 @@ def handler(name: str, operands: int, results: int, shared: bool) -> str:
 
     %buffers are the addresses of the operands, then of the results. It runs for b = 0, or if
     `shared` for as many b as the third number (int64) of the first operand says, in any order and
-    several at a time. As soon as there is an address in the cell `BETTER`, calls go there.
+    several at a time.
     """
-    lines = [f"@{BETTER} = global ptr null\ndefine ptr @{name}(ptr %frame) nounwind {{"]
-    lines += [_REPLACED, METADATA]
+    lines = [f"define ptr @{name}(ptr %frame) nounwind {{", "run:"]
     lines.append(f"  %table = alloca [{operands + results} x ptr]")
     if shared:
         lines.append(_job(name, operands + results))
@@ -124,14 +123,6 @@ def field(result: str, struct: str, offset: int, kind: str = "ptr") -> str:
     return f"{place}\n  {result} = load {kind}, ptr {result}.at"
 
 
-_REPLACED = f"""  %better = load atomic ptr, ptr @{BETTER} acquire, align 8
-  %no.better = icmp eq ptr %better, null
-  br i1 %no.better, label %here, label %there
-there:
-  %answer.there = call ptr %better(ptr %frame)
-  ret ptr %answer.there
-here:"""
-
 # XLA asks for the version by a call frame with an extension of type 1.
 METADATA = f"""{field("%extension", "%frame", 8)}
   %plain = icmp eq ptr %extension, null
@@ -150,6 +141,21 @@ answer:
   store i32 0, ptr %traits
   ret ptr null
 run:"""
+
+_ERROR_CREATE = 48
+_INTERNAL = 13  # XLA's code of such errors
+
+
+def failure(arguments: str, message: str) -> str:
+    """Returns an error of XLA with this message, a C string; %api is known.
+
+    arguments: room for four words.
+    """
+    return f"""{struct(arguments, f"ptr {message}", f"i64 {_INTERNAL}")}
+{field("%fail", "%api", _ERROR_CREATE)}
+  %error = call ptr %fail(ptr {arguments})
+  ret ptr %error"""
+
 
 # A job that threads share: the next block, the blocks done, who still refers to the job, each on a
 # line of its own, then the buffers.

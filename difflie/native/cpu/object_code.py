@@ -3,28 +3,31 @@
 Code stays on disk for later processes, see `disk_cache`, and in the process for ever: XLA holds
 its address, and its threads may run it while Python ends.
 
-Long code can be had sooner: compiled at LLVM's lowest level, in a quarter of the time. Results do
-not depend on the level. In the `background` the same module is compiled well, and the address of
-that code is written into a cell that the first code looks into in every call. On disk the first
-code has its module beside it, so that another process goes on where this one ends too early.
-DIFFLIE_TIERED=0 compiles everything well at once, DIFFLIE_TIERED=first leaves the first code.
+Handlers are compiled in the `background`, while Python goes on: XLA has the address of a `relay`,
+at which a call waits for the code. Long code can be had sooner: compiled at LLVM's lowest level, in
+a quarter of the time. Results do not depend on the level. When no program has been made for a
+moment, the same module is compiled well, and the relay hands calls on to that code. On disk the
+first code has its module beside it, so that another process goes on where this one ends too early.
+Neither has a thread with DIFFLIE_TIERED=0, which compiles everything well at once, nor with
+DIFFLIE_TIERED=first, which leaves the first code.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import hashlib
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import disk_cache
-from ..attempts import Unavailable
-from . import background
-from .ffi import BETTER
+from ..attempts import Unavailable, reason
+from . import background, relay
+from .relay import Relay
 
 # Goes up when the same text and options are to be compiled to something else.
 _FORMAT = 2
@@ -46,24 +49,49 @@ _lock = threading.RLock()
 # The option is one of the process, and set while one thread emits code.
 _scheduling = threading.Lock()
 _addresses: dict[tuple[str, str], int] = {}
+_handlers: dict[str, Relay] = {}
+_unused: list[Relay] = []
+# What a handler's text names its function.
+HANDLER = "handler"
 
 
 def address(text: str, name: str) -> int:
     """The address of a function that the text defines; raises Unavailable."""
-    return address_of(hashlib.sha256(text.encode()).hexdigest(), name, lambda: text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    with _lock:
+        if (digest, name) not in _addresses:
+            host = _host()
+            (place,) = _loaded(host, _known_or_compiled(host, digest, text), name)
+            _addresses[digest, name] = place
+        return _addresses[digest, name]
 
 
 class Missing(Exception):
     """A program that is not to be written, and has no code."""
 
 
-def known_address_of(digest: str, name: str) -> int:
-    """The same for a program whose code is there; raises Missing if it is not."""
+def known_handler(digest: str) -> int:
+    """The address of a handler whose code is there; raises Missing if it is not."""
 
     def write() -> str:
         raise Missing
 
-    return address_of(digest, name, write, soon=True)
+    return handler(digest, write, soon=True)
+
+
+def handler(digest: str, write: Callable[[], str], soon: bool) -> int:
+    """The address of a handler with this digest, written only if its code is not there yet.
+
+    The text defines the function `HANDLER`. Raises Unavailable.
+    soon: long code may be compiled quickly, and replaced later.
+    """
+    with _lock:
+        if digest not in _handlers:
+            host = _host()
+            code = _Code(host, _relay(host), digest, disk_cache.folder())
+            _provide(code, write, soon)
+            _handlers[digest] = code.relay
+        return _handlers[digest].address
 
 
 def processor() -> tuple[str, ...]:
@@ -71,64 +99,107 @@ def processor() -> tuple[str, ...]:
     return _host()[1:]
 
 
-def address_of(digest: str, name: str, write: Callable[[], str], soon: bool = False) -> int:
-    """The same for a program with this digest, written only if its code is not there yet.
+class _Code(NamedTuple):
+    """The code of a handler, to which its relay hands calls on, and where it is on disk."""
 
-    soon: long code may be replaced later. The function then has the cell `BETTER`.
-    """
-    with _lock:
-        if (digest, name) not in _addresses:
-            host, engine = _started()
-            code, improve = _code(host, digest, write, soon)
-            if improve is None:
-                (place,) = _loaded(host, engine, code, name)
-            else:
-                place, cell = _loaded(host, engine, code, name, BETTER)
-                background.later(functools.partial(_replace, host, improve, name, cell))
-            _addresses[digest, name] = place
-        return _addresses[digest, name]
+    host: _Host
+    relay: Relay
+    digest: str
+    folder: Path | None
+
+    def take(self, code: bytes) -> None:
+        (place,) = _loaded(self.host, code, HANDLER)
+        self.relay.hand_on(place)
+
+    def compile_well(self, module: str | bytes) -> None:
+        code = _compiled(self.host, module)
+        disk_cache.write_to(self.folder, _key(self.host, self.digest), code)
+        self.take(code)
+
+    def compile_quickly(self, text: str) -> None:
+        first = _quickly(self.host, text)
+        disk_cache.write_to(self.folder, _quick_key(self.host, self.digest), first)
+        self.take_first(first)
+
+    def take_first(self, first: bytes) -> None:
+        """Code that is to be replaced."""
+        code, module = _parts(first)
+        self.take(code)
+        if _tiers() == "1":
+            background.later(functools.partial(self._improve, module))
+
+    def _improve(self, module: bytes) -> None:
+        # Without it the first code stays, which is as right.
+        with contextlib.suppress(Unavailable):
+            self.compile_well(module)
 
 
-def _code(
-    host: _Host, digest: str, write: Callable[[], str], soon: bool
-) -> tuple[bytes, Callable[[], bytes] | None]:
-    """Object code, and what makes better code of the same function where it is no good one."""
-    spec = (_FORMAT, digest, _OPTIONS, host.llvm.llvm_version_info, *host[1:])
-    good, quick = (disk_cache.key_of(x) for x in (spec, (*spec, "quick")))
-    code = disk_cache.read(good)
-    if code is not None:
-        return code, None
-    first = disk_cache.read(quick)
-    tiers = os.environ.get("DIFFLIE_TIERED", "1") if soon else "0"
-    if first is None:
+def _provide(code: _Code, write: Callable[[], str], soon: bool) -> None:
+    """Gives a handler its code: from disk, compiled now, or by a job."""
+    well = disk_cache.read(_key(code.host, code.digest))
+    if well is not None:
+        code.take(well)
+        return
+    soon = soon and _tiers() != "0"
+    first = disk_cache.read(_quick_key(code.host, code.digest))
+    if first is not None and soon:
+        code.take_first(first)
+        return
+    if first is not None:
+        job = functools.partial(code.compile_well, _parts(first)[1])
+    else:
         text = write()
-        if tiers == "0" or len(text) < _LONG:
-            code = _compiled(host, text)
-            disk_cache.write(good, code)
-            return code, None
-        first = _quickly(host, text)
-        disk_cache.write(quick, first)
-    size = int.from_bytes(first[:_SIZE], "little")
-    code, module = first[_SIZE : _SIZE + size], first[_SIZE + size :]
-
-    place = disk_cache.folder()
-
-    def improve() -> bytes:
-        code = _emitted(host, _parsed(host, module), _OPTIONS)
-        disk_cache.write_to(place, good, code)
-        return code
-
-    if tiers == "0":
-        return improve(), None
-    return code, None if tiers == "first" else improve
+        _check_functions(code.host, text)
+        quick = soon and len(text) >= _LONG
+        job = functools.partial(code.compile_quickly if quick else code.compile_well, text)
+    if _tiers() == "1":
+        background.soon(functools.partial(_tried, code.relay, job))
+    else:
+        job()
 
 
-def _replace(host: _Host, improve: Callable[[], bytes], name: str, cell: int) -> None:
-    """Calls go to better code from now on."""
-    # Without it the first code stays, which is as right.
-    with contextlib.suppress(Unavailable):
-        (place,) = _loaded(host, host.engine(), improve(), name)
-        ctypes.c_void_p.from_address(cell).value = place
+def _tiers() -> str:
+    return os.environ.get("DIFFLIE_TIERED", "1")
+
+
+def _tried(relay: Relay, job: Callable[[], None]) -> None:
+    """Does a job for which calls wait; they are told if it fails."""
+    try:
+        job()
+    except Exception as problem:
+        relay.fail(f"difflie: {reason(problem)}; DIFFLIE_NATIVE=0 runs without native code")
+
+
+def _relay(host: _Host) -> Relay:
+    """A new one."""
+    if not _unused:
+        text = relay.text()
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        code = _known_or_compiled(host, digest, text)
+        _unused.extend(relay.relays(*_loaded(host, code, "cells", "addresses")))
+    return _unused.pop()
+
+
+def _known_or_compiled(host: _Host, digest: str, text: str) -> bytes:
+    """Good object code of a text, from disk or written there."""
+    code = disk_cache.read(_key(host, digest))
+    if code is None:
+        _check_functions(host, text)
+        code = _compiled(host, text)
+        disk_cache.write(_key(host, digest), code)
+    return code
+
+
+def _key(host: _Host, digest: str, *more: str) -> str:
+    """The name on disk of good code."""
+    return disk_cache.key_of(
+        (_FORMAT, digest, _OPTIONS, host.llvm.llvm_version_info, *host[1:], *more)
+    )
+
+
+def _quick_key(host: _Host, digest: str) -> str:
+    """The name on disk of quick code, with its module."""
+    return _key(host, digest, "quick")
 
 
 def fuses() -> bool:
@@ -163,19 +234,13 @@ class _Host(NamedTuple):
         return target.create_target_machine(cpu=self.cpu, features=self.features, **options)
 
     def engine(self) -> Any:
-        """What loads code; with the first one, LLVM finds the functions of this process."""
+        """What loads code."""
         empty = self.llvm.parse_assembly("")
         return self.llvm.create_mcjit_compiler(empty, self.machine(_OPTIONS))
 
 
-@_failing()
-def _started() -> tuple[_Host, Any]:
-    """The processor, and what loads code for it."""
-    host = _host()
-    return host, host.engine()
-
-
 @functools.cache
+@_failing()
 def _host() -> _Host:
     try:
         import llvmlite
@@ -195,8 +260,9 @@ def _host() -> _Host:
 
 
 @_failing()
-def _loaded(host: _Host, engine: Any, code: bytes, *names: str) -> list[int]:
-    """The addresses of what object code defines."""
+def _loaded(host: _Host, code: bytes, *names: str) -> list[int]:
+    """The addresses of what object code defines; each time another copy is loaded."""
+    engine = host.engine()
     engine.add_object_file(host.llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     places = [engine.get_global_value_address(name) for name in names]
@@ -208,9 +274,9 @@ def _loaded(host: _Host, engine: Any, code: bytes, *names: str) -> list[int]:
     return places
 
 
-def _compiled(host: _Host, text: str) -> bytes:
+def _compiled(host: _Host, module: str | bytes) -> bytes:
     """Good object code."""
-    return _emitted(host, _parsed(host, text), _OPTIONS)
+    return _emitted(host, _parsed(host, module), _OPTIONS)
 
 
 def _quickly(host: _Host, text: str) -> bytes:
@@ -221,19 +287,35 @@ def _quickly(host: _Host, text: str) -> bytes:
     return len(code).to_bytes(_SIZE, "little") + code + kept
 
 
+def _parts(first: bytes) -> tuple[bytes, bytes]:
+    """Quick code and its module."""
+    size = int.from_bytes(first[:_SIZE], "little")
+    return first[_SIZE : _SIZE + size], first[_SIZE + size :]
+
+
 @_failing()
 def _parsed(host: _Host, module: str | bytes) -> Any:
     """A module of LLVM that can be compiled, from its text or from what is kept of one."""
-    llvm = host.llvm
-    read = llvm.parse_assembly if isinstance(module, str) else llvm.parse_bitcode
+    read = host.llvm.parse_assembly if isinstance(module, str) else host.llvm.parse_bitcode
     parsed = read(module)
     parsed.verify()
-    for f in parsed.functions:
-        # A call of what does not exist is compiled all the same, and crashes.
-        known = not f.is_declaration or f.name.startswith("llvm.")
-        if not known and not llvm.address_of_symbol(f.name):
-            raise Unavailable(f"this system has no function {f.name}")
     return parsed
+
+
+def _check_functions(host: _Host, text: str) -> None:
+    """A call of what does not exist is compiled all the same, and crashes."""
+    for name in re.findall(r"^declare [^@\n]*@([\w.$]+)\(", text, re.MULTILINE):
+        if not name.startswith("llvm.") and not _exists(host, name):
+            raise Unavailable(f"this system has no function {name}")
+
+
+@functools.cache
+@_failing()
+def _exists(host: _Host, name: str) -> bool:
+    """Asked once, since LLVM answers nobody while it compiles."""
+    # With the first of these, LLVM finds the functions of this process.
+    host.engine()
+    return bool(host.llvm.address_of_symbol(name))
 
 
 @_failing()

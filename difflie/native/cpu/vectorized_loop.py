@@ -346,7 +346,7 @@ def _registered(
         if digest is None:
             text = write()
             digest, write = hashlib.sha256(text.encode()).hexdigest(), lambda: text
-        address = object_code.address_of(digest, "handler", write, soon)
+        address = object_code.handler(digest, write, soon)
     except TooLong as problem:
         warn_once(
             f"a program has {problem} and is run in parts: results are the same, only slower, and "
@@ -373,7 +373,7 @@ def digest_of(name: str) -> str | None:
 
 def registered(digest: str) -> str:
     """The name of a handler whose code is on disk; raises Missing if it is not."""
-    return _named(digest, object_code.known_address_of(digest, "handler"))
+    return _named(digest, object_code.known_handler(digest))
 
 
 _handler = with_fallback(_registered, warn_slower)
@@ -382,4 +382,6 @@ _handler = with_fallback(_registered, warn_slower)
 def _text(loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: bool) -> str:
     n_in = 1 + sum(a.size > 0 for a in loop.body.in_avals)
     n_out = sum(a.size > 0 for a in loop.body.out_avals)
-    return joined(text_of(loop, batched_args, lanes), ffi.handler("handler", n_in, n_out, shared))
+    return joined(
+        text_of(loop, batched_args, lanes), ffi.handler(object_code.HANDLER, n_in, n_out, shared)
+    )

@@ -23,15 +23,14 @@ import numpy as np
 from .. import disk_cache
 from ..attempts import Unavailable, reason, warn_slower, with_fallback
 from ..cpu import ffi, object_code
-from ..cpu.ffi import METADATA, field, struct
+from ..cpu.ffi import METADATA, failure, field, struct
 from ..loop import Loop
 from ..private import Context, ShapedArray, Value, reshaped
 from . import cuda, nvrtc
 from .cuda import THREADS
 
 # Offsets in XLA's header c_api.h: of functions of its interface, and of fields of a buffer.
-_ERROR_CREATE, _STREAM_GET, _DIMS = 48, 80, 40
-_INTERNAL = 13  # XLA's code of such errors
+_STREAM_GET, _DIMS = 80, 40
 
 _lock = threading.Lock()
 _registered: set[str] = set()
@@ -264,10 +263,7 @@ start:
 done:
   ret ptr null
 failure:
-{struct("%failing", "ptr @message", f"i64 {_INTERNAL}")}
-{field("%fail", "%api", _ERROR_CREATE)}
-  %error = call ptr %fail(ptr %failing)
-  ret ptr %error
+{failure("%failing", "@message")}
 }}
 """
 
