@@ -60,6 +60,7 @@ class Equations(eqx.Module):
             [x for c, about, _ in self.each() for x in c.residual(*about)], self.coordinates
         )
 
+    @jax.jit
     def jacobian(self) -> Float[Array, "m nv"]:
         """A (m, nv)."""
         t, dofs = self.tree.topology, _dofs_of_frames(self.tree.system)
@@ -100,6 +101,7 @@ class Equations(eqx.Module):
         """c = (dA/dt) v (m,)."""
         return self._with_bias(v)[1]
 
+    @jax.jit
     def _with_bias(self, v: Float[Array, " nv"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         t = self.tree.topology
         rates = self.tree.rates(v)
@@ -146,6 +148,7 @@ class Equations(eqx.Module):
                 yield c, _of_joints(self.tree.topology, c, self.coordinates), slice(stop, stop)
 
 
+@jax.jit  # an assembly, a step and its projection are traced with the same equations
 def equations(tree: Tree, q: Float[Array, " nq"]) -> Equations:
     """The equations at the configuration q (nq,)."""
     system, s = tree.system, screws(tree, q)

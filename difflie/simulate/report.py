@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax.typing import ArrayLike
 from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
+from ..groups import Manifold
 from ..io.appearance.shape import Appearance
 from ..io.results import Results, machine, provenance
 from ..quantities import Curve, LimitMargin, curve
@@ -121,6 +123,7 @@ def simulation_results(
     run.computed()  # which refuses a batch
     energy = next(c for c in recorded(run, system) if c.name == "energy").values[:, -1]
     momentum, result = np.asarray(run.momentum(system)), run.result
+    start, end = (tuple(np.asarray(x)[k] for x in (run.t, run.q, run.v)) for k in (0, -1))
     failed = min(int(result.nonfinite_step), int(result.unsolved_step))
     moved, kept = None, (None, None)
     if system.constraints:
@@ -129,8 +132,8 @@ def simulation_results(
         if guess is not None:
             q, v = guess
             moved = Assembly(
-                configuration=_largest(system.manifold.difference(q, run.q[0])),
-                velocity=_largest(np.asarray(run.v[0]) - np.asarray(v)),
+                configuration=_largest(_difference(system.manifold, q, start[1])),
+                velocity=_largest(start[2] - np.asarray(v)),
             )
     return SimulationResults(
         name=name or system.name,
@@ -149,12 +152,17 @@ def simulation_results(
         ),
         momentum=MomentumEnds(start=momentum[0], end=momentum[-1]),
         constraint_error=float(np.max(np.asarray(run.constraint_error(system)))),
-        final=FinalState(t=float(run.t[-1]), q=np.asarray(run.q[-1]), v=np.asarray(run.v[-1])),
+        final=FinalState(t=float(end[0]), q=end[1], v=end[2]),
         machine=machine(),
         assembly=moved,
         constraint_residual=kept[0],
         constraint_rate=kept[1],
     )
+
+
+@eqx.filter_jit
+def _difference(manifold: Manifold, q: jax.Array, end: jax.Array) -> jax.Array:
+    return manifold.difference(q, end)
 
 
 def _largest(changes: ArrayLike) -> float:

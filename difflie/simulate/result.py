@@ -143,17 +143,12 @@ class Result(eqx.Module):
     def ok(self) -> Bool[Array, "*batch"]:
         """Whether the start was allowed, the state stayed finite, every step was solved, and the
         start, where it is looked for, was found again: a boolean scalar."""
-        ok = (self.nonfinite_step == NEVER) & (self.unsolved_step == NEVER)
-        ok = ok & (self.start_error <= 1)
-        if self.ending is not None:
-            ok = ok & (self.ending.step > 0)
-        return ok if self.reconstruction is None else ok & self.reconstruction.good
+        return _ok(self)
 
     @property
     def within_limits(self) -> Bool[Array, "*batch"]:
         """Whether no position, velocity or effort limit was exceeded, a boolean scalar."""
-        limits = self.position_step, self.velocity_step, self.effort_step
-        return jnp.all(jnp.concatenate(limits, axis=-1) == NEVER, axis=-1)
+        return _within_limits(self)
 
     def messages(self) -> list[str]:
         """One sentence for the end, and one for each kind of limit that was exceeded.
@@ -170,16 +165,17 @@ class Result(eqx.Module):
                 f"tolerance of {tolerance:.3g}, and Reversible has no derivative; where a motion "
                 "dissipates, use RecursiveCheckpoint"
             )
-        if self.singular_step != NEVER:
+        if int(self.singular_step) != NEVER:
             sentences.append(
                 f"a singular configuration near {self._time(self.singular_step)}: the "
                 "constraints leave more than one way to go on from there"
             )
         for looked in (self.resolution, self.flight, self.impacts, self.crowded) if self.ok else ():
-            sentences += [] if looked is None else looked.messages()
+            # On the host: each comparison would be a program of its own.
+            sentences += [] if looked is None else jax.device_get(looked).messages()
         limits = self.position_step, self.velocity_step, self.effort_step
         for kind, limit in zip(("position", "velocity", "effort"), limits, strict=True):
-            sentences += self._left(kind, limit)
+            sentences += self._left(kind, np.asarray(limit))
         return sentences
 
     def origin(self) -> list[str]:
@@ -194,7 +190,7 @@ class Result(eqx.Module):
     def _end(self) -> str:
         """How it ended."""
         nonfinite, unsolved = int(self.nonfinite_step), int(self.unsolved_step)
-        if self.start_error > 1:
+        if float(self.start_error) > 1:
             return (
                 "failed: the start breaks the constraints, or the unit length of a quaternion, by "
                 f"{float(self.start_error):.3g} times what is allowed; difflie.assemble finds a "
@@ -268,6 +264,21 @@ class Result(eqx.Module):
         if any(isinstance(a, Tracer) or not isinstance(a, _ARRAYS) for a in leaves):
             return super().__repr__()  # of a mask, or under a transformation
         return "; ".join([*self.messages(), *self.origin()])
+
+
+@jax.jit
+def _ok(result: Result) -> jax.Array:
+    ok = (result.nonfinite_step == NEVER) & (result.unsolved_step == NEVER)
+    ok = ok & (result.start_error <= 1)
+    if result.ending is not None:
+        ok = ok & (result.ending.step > 0)
+    return ok if result.reconstruction is None else ok & result.reconstruction.good
+
+
+@jax.jit
+def _within_limits(result: Result) -> jax.Array:
+    limits = result.position_step, result.velocity_step, result.effort_step
+    return jnp.all(jnp.concatenate(limits, axis=-1) == NEVER, axis=-1)
 
 
 _ARRAYS = jax.Array | np.ndarray

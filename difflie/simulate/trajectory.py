@@ -23,6 +23,7 @@ from ..constraints.unilateral import bilateral
 from ..dynamics import momentum
 from ..forces import energy
 from ..forces.contact_report import ContactReport, contact_numbers, contact_of
+from ..groups import Manifold
 from ..quantities import Curve, Effort, Energy, Passive, along, curve
 from ..sensors import readings
 from ..system.internal_states import with_states
@@ -224,7 +225,7 @@ class Trajectory(eqx.Module):
 
         It is max ||quaternion| - 1|, and the like for other manifolds.
         """
-        return jax.vmap(system.manifold.defect)(self.q)
+        return _defects(system.manifold, self.q)
 
     def plot(self, system: System | None = None) -> Figure:
         """q and v over time, as a matplotlib figure, and with the system its forces and energy.
@@ -364,6 +365,11 @@ def _contacts(
 ) -> tuple[jax.Array, ...]:
     """The numbers of a `ContactReport`, (saved, ...) each, at q (saved, nq), v (saved, nv)."""
     return contact_numbers(tree, q, v, forces)
+
+
+@eqx.filter_jit
+def _defects(manifold: Manifold, q: jax.Array) -> jax.Array:
+    return jax.vmap(manifold.defect)(q)
 
 
 @eqx.filter_jit

@@ -127,9 +127,11 @@ def on_manifold(
         said = (
             f"{where}: the {noun} {name}[{start}:{start + count}] of joint {t.joints[b]!r} {wrong}"
         )
-        still = jnp.zeros((len(points), space.tangent_size), points.dtype)
-        with jax.ensure_compile_time_eval():  # a step of length zero ends on the manifold
-            near = np.asarray(jax.vmap(space.retract)(jnp.asarray(points), still))
+        # An argument of the program: operations on a constant would be compiled one by one.
+        still = np.zeros((len(points), space.tangent_size), points.dtype)
+        with jax.ensure_compile_time_eval():
+            near = np.asarray(_each_retracted(space, points, still))
+        # A step of length zero has ended on the manifold.
         if off > most or np.max(_defects(space, near), initial=0) > QUATERNION_ROUNDING:
             raise ValueError(said)
         warn(f"{said}, as is done here")
@@ -148,3 +150,8 @@ def _defects(space: FlatManifold, points: np.ndarray) -> np.ndarray:
 @functools.partial(jax.jit, static_argnums=0)
 def _each_defect(space: FlatManifold, points: jax.Array) -> jax.Array:
     return jax.vmap(space.defect)(points)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _each_retracted(space: FlatManifold, points: jax.Array, steps: jax.Array) -> jax.Array:
+    return jax.vmap(space.retract)(points, steps)

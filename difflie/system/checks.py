@@ -112,12 +112,23 @@ def _check_shapes(joint: Joint, where: str) -> None:
             raise ModelError(f"{where}: {name} {size}, needed is {shape}")
 
 
-def _at_random(joint: Joint) -> tuple[dict[str, Array], jax.Array, jax.Array]:
-    """Numbers of a joint, a tangent (n,) and a velocity (n,), all at random."""
-    xi, v = np.random.default_rng(0).uniform(-1, 1, (2, joint.manifold.tangent_size))
+Placed = tuple[dict[str, Array], jax.Array, jax.Array]
+
+
+def _at(joint: Joint, xi: np.ndarray) -> Placed:
+    """The numbers of a joint, its neutral coordinates, and a tangent (n,) from there."""
+    # Arguments of programs: operations on constants would be compiled one by one.
     own = {name: np.asarray(getattr(joint, name), float) for name in joint.numbers()}
+    neutral = np.asarray(joint.manifold.identity(), float)
     with jax.ensure_compile_time_eval():  # concrete numbers, even inside a trace
-        return jax.tree.map(jnp.asarray, (own, xi, v))
+        return jax.tree.map(jnp.asarray, (own, neutral, xi))
+
+
+def _at_random(joint: Joint) -> tuple[Placed, jax.Array]:
+    """The same for a tangent at random, and a velocity (n,) at random."""
+    xi, v = np.random.default_rng(0).uniform(-1, 1, (2, joint.manifold.tangent_size))
+    with jax.ensure_compile_time_eval():
+        return _at(joint, xi), jnp.asarray(v)
 
 
 def _check_motion(joint: Joint, where: str) -> None:
@@ -135,36 +146,32 @@ def _check_motion(joint: Joint, where: str) -> None:
         _refuse_mismatch(f"{where}: dofs are not the columns of motion_subspace", columns, S)
 
 
-def _placed(joint: Joint, own: dict[str, Array], xi: jax.Array) -> tuple[Joint, jax.Array]:
+def _placed(joint: Joint, at: Placed) -> tuple[Joint, jax.Array]:
     """The joint with these numbers, and its coordinates retract(neutral, xi)."""
-    space = joint.manifold
-    return joint.with_numbers(own), space.retract(jnp.asarray(space.identity(), xi.dtype), xi)
+    own, neutral, xi = at
+    return joint.with_numbers(own), joint.manifold.retract(neutral, xi)
 
 
-def _evaluated(
-    joint: Joint, name: str, own: dict[str, Array], xi: jax.Array, v: jax.Array
-) -> jax.Array:
-    joint, q = _placed(joint, own, xi)
+def _evaluated(joint: Joint, name: str, at: Placed, v: jax.Array) -> jax.Array:
+    joint, q = _placed(joint, at)
     return joint.bias(q, v) if name == "bias" else getattr(joint, name)(q)
 
 
-def _motion(joint: Joint, own: dict[str, Array], xi: jax.Array, v: jax.Array) -> tuple:
+def _motion(joint: Joint, at: Placed, v: jax.Array) -> tuple:
     """Transform, subspace and bias, and the last two as derivatives of those before them."""
-    joint, q = _placed(joint, own, xi)
+    joint, q = _placed(joint, at)
     derived = Joint.motion_subspace(joint, q), Joint.bias(joint, q, v)
     return (joint.transform(q), joint.motion_subspace(q), joint.bias(q, v)), derived
 
 
 def pose_and_subspace(joint: Joint, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """T (4, 4) and S (6, n) at the coordinates retract(neutral, xi)."""
-    own = {name: np.asarray(getattr(joint, name), float) for name in joint.numbers()}
     with jax.ensure_compile_time_eval():
-        at = jax.tree.map(jnp.asarray, (own, xi))
-        return _evaluate(_pose, joint.without_numbers(), *at)
+        return _evaluate(_pose, joint.without_numbers(), _at(joint, xi))
 
 
-def _pose(joint: Joint, own: dict[str, Array], xi: jax.Array) -> tuple:
-    joint, q = _placed(joint, own, xi)
+def _pose(joint: Joint, at: Placed) -> tuple:
+    joint, q = _placed(joint, at)
     dofs = joint.dofs()
     constant = all(dof.axial for dof in dofs)
     S = np.stack([dof.screw for dof in dofs], 1) if constant else joint.motion_subspace(q)

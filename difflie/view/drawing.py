@@ -338,7 +338,7 @@ class Picture:
         height = min(0.0, lowest) if lowest < -0.02 * self.size else 0.0
         step = _round_number(self.size / 4)
         middle = self.points.mean(axis=0)
-        above = float((np.asarray(self.camera.eye, float) @ up) - height) > 0
+        above = float((np.asarray(self.camera.pose, float)[:3, 3] @ up) - height) > 0
         for along, beside in ((x, y), (y, x)):
             places = step * (np.round(middle @ beside / step) + np.arange(-_LINES, _LINES + 1))
             feet = np.outer(places, beside) + (middle @ along) * along + height * up
