@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .instructions import Instructions, Unsupported, union
+from .instructions import Instructions, Unsupported
 from .operations import COMPARE, OPERATIONS
 
 TYPES = {
@@ -77,7 +77,9 @@ class Program(Instructions):
 
     def _showing_operands(self, result: int, *operands: int) -> int:
         """A result, which still shows what its operands would."""
-        entries = union(map(self.needed, operands))
+        entries = 0
+        for x in operands:
+            entries |= self.shown[x] | self._lost.get(x, 0)
         return self.showing(result, entries) if entries else result
 
     def _computed(self, name: str, kind: str, *operands: int) -> int:

@@ -147,7 +147,7 @@ class _Sweep:
         self.source, self.target, self._moving = source, target, moving
         self.values: dict[int, int] = {}
         self.tangents: dict[int, int] = {}
-        self._entries: dict[int, int] = {}
+        self._entries: dict[int, tuple[int, int]] = {}
 
     def start(self, values: Sequence[int], tangents: Sequence[_Tangent]) -> None:
         """What the arguments are."""
@@ -320,10 +320,16 @@ class _Sweep:
 
     def _translated(self, mask: int) -> tuple[int, int]:
         """The entries of the other program that entries show, and those of their tangents."""
-        source, target = self.source, self.target
-        places = [e for k, e in enumerate(source.entries) if mask >> k & 1 and e in self.values]
-        moves = [self.tangents[e] for e in places if e in self.tangents]
-        return (
-            union(target.needed(self.values[e]) for e in places),
-            union(map(target.needed, moves)),
-        )
+        found = self._entries.get(mask)
+        if found is None:
+            target, places, rest = self.target, [], mask
+            while rest:
+                lowest = rest & -rest
+                places.append(self.source.entries[lowest.bit_length() - 1])
+                rest ^= lowest
+            # What comes before the scalar that shows it has its value by now, or none ever.
+            values = [self.values[e] for e in places if e in self.values]
+            moves = [self.tangents[e] for e in places if e in self.tangents]
+            found = union(map(target.needed, values)), union(map(target.needed, moves))
+            self._entries[mask] = found
+        return found
