@@ -165,6 +165,7 @@ class Tree(eqx.Module):
             return efforts
         return jax.ops.segment_sum(efforts * self.multiplier, t.dof_velocity, num_segments=t.nv)
 
+    @jax.jit  # traced once for all algorithms
     def poses(self, q: Float[Array, " nq"]) -> Transform:
         """The pose of each dof's frame in that of the dof before it, at q (nq,)."""
         t = self.topology
