@@ -72,6 +72,8 @@ class Program(Instructions):
         self.products, self.tables = products, tables
         self.differentiable = differentiable
         self.most_written = most_written
+        # By operation, type and operands.
+        self._known_results: dict[tuple[str, str, tuple[int, ...]], int] = {}
         # Where this is false, loops make no iterations: in a branch that is not taken.
         self.guard: int | None = None
 
@@ -83,22 +85,25 @@ class Program(Instructions):
         return self.showing(result, entries) if entries else result
 
     def _computed(self, name: str, kind: str, *operands: int) -> int:
-        f = OPERATIONS[name].number
-        assert f is not None, name
-        values = [self.known[x] for x in operands]
-        if kind == "f64" and name in _AS_IN_PYTHON:
-            result = f(*values)
-        else:
-            with np.errstate(all="ignore"):
-                values = [
-                    NUMPY[self.types[x]].type(a) for x, a in zip(operands, values, strict=True)
-                ]
-                result = np.asarray(f(*values)).astype(NUMPY[kind]).item()
-        number = self.constant(result, kind)
+        """What is computed from known numbers."""
+        key = name, kind, operands
+        number = self._known_results.get(key)
+        if number is None:
+            number = self._known_results[key] = self.constant(self._result(*key), kind)
         # Numbers show nothing of themselves.
         if self._lost.keys().isdisjoint(operands):
             return number
         return self._showing_operands(number, *operands)
+
+    def _result(self, name: str, kind: str, operands: tuple[int, ...]) -> Any:
+        f = OPERATIONS[name].number
+        assert f is not None, name
+        values = [self.known[x] for x in operands]
+        if kind == "f64" and name in _AS_IN_PYTHON:
+            return f(*values)
+        with np.errstate(all="ignore"):
+            values = [NUMPY[self.types[x]].type(a) for x, a in zip(operands, values, strict=True)]
+            return np.asarray(f(*values)).astype(NUMPY[kind]).item()
 
     def _opposite(self, x: int) -> int:
         """What x, one of the negatives, is the negative of."""

@@ -7,8 +7,9 @@ time; loops over known numbers of iterations are written out, `while` becomes a 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -102,54 +103,127 @@ def elementwise(f: Callable[..., int], *operands: Array) -> Array:
     return array_of(list(map(f, *(x.ravel().tolist() for x in operands))), shape)
 
 
+class _Step(NamedTuple):
+    """An equation of a jaxpr, as it is written whatever the program.
+
+    rule: of one that goes entry by entry and has no axes, with the type of its result; None for
+    others. plain: whether that is so in a program that is there to be differentiated, too. strict:
+    whether it is computed strictly; None where that is as outside. inputs, outputs: where operands
+    and results are. problem: why it has no instructions.
+    """
+
+    rule: Callable[..., int] | None
+    kind: str
+    plain: bool
+    strict: bool | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    equation: Any
+    problem: str | None = None
+
+
+class _Steps(NamedTuple):
+    """The equations of a jaxpr. Values have places: constants, arguments, results, numbers."""
+
+    steps: list[_Step]
+    results: list[int]
+    size: int
+    # The place, the value and the type of each number that stands in an equation.
+    literals: list[tuple[int, Any, str | None]]
+
+
+# Functions are written many times: for each of their calls, and for every derivative.
+_known_steps: weakref.WeakKeyDictionary[Any, _Steps] = weakref.WeakKeyDictionary()
+
+
+def _steps_of(jaxpr: Any) -> _Steps:
+    if (known := _known_steps.get(jaxpr)) is not None:
+        return known
+    places: dict[Any, int] = {}
+    literals: list[tuple[int, Any, str | None]] = []
+    size = 0
+
+    def place(v: Any) -> int:
+        nonlocal size
+        if v.__class__ is not Literal and v in places:
+            return places[v]
+        if v.__class__ is Literal:
+            # Without 64 bits a number of Python is shorter than numpy makes it.
+            x = np.asarray(v.val, v.aval.dtype)
+            scalar = not x.shape and x.dtype in _KINDS
+            literals.append((size, x.item() if scalar else x, _KINDS[x.dtype] if scalar else None))
+        else:
+            places[v] = size
+        size += 1
+        return size - 1
+
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        place(v)
+    steps = []
+    for equation in jaxpr.eqns:
+        inputs = tuple(map(place, equation.invars))
+        steps.append(_step(equation, inputs, tuple(map(place, equation.outvars))))
+    results = list(map(place, jaxpr.outvars))
+    known = _known_steps[jaxpr] = _Steps(steps, results, size, literals)
+    return known
+
+
+def _step(equation: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> _Step:
+    name, aval = equation.primitive.name, equation.outvars[0].aval if equation.outvars else None
+    plain = name in PLAIN and name not in REGIONS
+    among = [is_strict(equation, outside) for outside in (False, True)]
+    step = _Step(
+        None, "", plain, among[0] if among[0] == among[1] else None, inputs, outputs, equation
+    )
+    try:
+        if equation.params:
+            check(name, equation.params)
+        if name in SCALAR_RULES and not aval.shape:
+            # Nine out of ten operations, which need no arrays.
+            return step._replace(rule=SCALAR_RULES[name], kind=kind_of(aval.dtype))
+    except Unsupported as problem:
+        return step._replace(problem=str(problem))
+    return step
+
+
 def write_closed(program: Program, closed: Any, operands: Sequence[Array]) -> list[Array]:
     """Appends what a closed jaxpr computes; operands and results are scalars' numbers."""
     jaxpr = closed.jaxpr
-    values: dict[Any, Array | int] = {}
-    for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
-        values[v] = constants(program, c)
-    values.update(zip(jaxpr.invars, operands, strict=True))
+    steps, places, size, literals = _steps_of(jaxpr)
+    # Of what has no axes, the number itself.
+    values: list[Any] = [None] * size
+    given = [*(constants(program, c) for c in closed.consts), *operands]
+    values[: len(given)] = [x if x.shape else x.item() for x in given]
+    for at, x, kind in literals:
+        values[at] = constants(program, x) if kind is None else program.constant(x, kind)
 
-    def read(v: Any) -> Array:
-        if v.__class__ is Literal:
-            # Without 64 bits a number of Python is shorter than numpy makes it.
-            return constants(program, np.asarray(v.val, v.aval.dtype))
-        x = values[v]
-        return np.array(x, np.int64) if x.__class__ is int else x  # pyright: ignore
+    def read(at: int) -> Array:
+        x = values[at]
+        return np.array(x, np.int64) if x.__class__ is int else x
 
-    def scalar(v: Any) -> int:
-        if v.__class__ is Literal:
-            return program.constant(np.asarray(v.val, v.aval.dtype).item(), kind_of(v.aval.dtype))
-        x = values[v]
-        return x if x.__class__ is int else x.item()  # pyright: ignore
-
-    outside = program.strict
-    for equation in jaxpr.eqns:
-        name, outvars = equation.primitive.name, equation.outvars
-        program.strict = is_strict(equation, outside)
-        if equation.params:
-            check(name, equation.params)
-        if program.differentiable and _is_region(program, equation):
-            operation = _operation(program, jaxpr, equation)
-            results = written_or_region(program, operation, list(map(read, equation.invars)))
-        elif name in SCALAR_RULES:
-            (v,) = outvars
-            f = functools.partial(
-                SCALAR_RULES[name], program, kind_of(v.aval.dtype), equation.params
-            )
-            if not v.aval.shape:
-                # Nine out of ten operations, which need no arrays.
-                values[v] = f(*map(scalar, equation.invars))
-                continue
-            results = [elementwise(f, *map(read, equation.invars))]
+    outside, differentiable = program.strict, program.differentiable
+    for rule, kind, plain, strict, inputs, outputs, equation, problem in steps:
+        if problem is not None:
+            raise Unsupported(problem)
+        program.strict = outside if strict is None else strict
+        if rule is not None and (plain or not differentiable):
+            xs = [values[at] for at in inputs]
+            values[outputs[0]] = rule(program, kind, equation.params, *xs)
+            continue
+        arrays = list(map(read, inputs))
+        if differentiable and _is_region(program, equation):
+            results = written_or_region(program, _operation(program, jaxpr, equation), arrays)
         else:
-            results = written(program, equation, list(map(read, equation.invars)))
-        for v, result in zip(outvars, results, strict=True):
+            results = written(program, equation, arrays)
+        for at, v, result in zip(outputs, equation.outvars, results, strict=True):
             _checked(result.size)
             shape = v.aval.shape
-            values[v] = result if result.shape == shape else np.broadcast_to(result, shape)
+            if not shape:
+                values[at] = result.item()
+            else:
+                values[at] = result if result.shape == shape else np.broadcast_to(result, shape)
     program.strict = outside
-    return [read(v) for v in jaxpr.outvars]
+    return list(map(read, places))
 
 
 def _is_region(program: Program, equation: Any) -> bool:
@@ -176,6 +250,11 @@ class Operation:
         self.equation, self._jaxpr = equation, jaxpr
         self.has_tangent = [kind_of(v.aval.dtype)[0] == "f" for v in equation.outvars]
         self._rules: dict[tuple[bool, ...], ClosedJaxpr] = {}
+
+    @functools.cached_property
+    def has_strict(self) -> bool:
+        """Whether it is computed strictly in part."""
+        return any(has_strict(x.jaxpr, False) for x in nested(self.equation.params))
 
     def derivative(self, varied: tuple[bool, ...]) -> ClosedJaxpr:
         """The results, and the tangents of those that have one.
@@ -224,7 +303,10 @@ class Operation:
 
 def _operation(program: Program, jaxpr: Any, equation: Any) -> Operation:
     """The operation of an equation; one for all calls of a function, which are traced once."""
-    return program.operations_of.setdefault(id(equation), Operation(jaxpr, equation))
+    known = program.operations_of.get(id(equation))
+    if known is None:
+        known = program.operations_of[id(equation)] = Operation(jaxpr, equation)
+    return known
 
 
 def written_or_region(
@@ -236,7 +318,7 @@ def written_or_region(
         return written(program, equation, operands)
     if equation.primitive.name.startswith("custom_vjp"):
         raise Unsupported("tangents of a function that has cotangents only")
-    if program.strict or any(has_strict(x.jaxpr, False) for x in nested(equation.params)):
+    if program.strict or operation.has_strict:
         raise Unsupported("the derivative of what is computed strictly")
     numbers = flat(operands)
     varies = any(program.types[k][0] == "f" and program.known[k] is None for k in numbers)
