@@ -12,6 +12,7 @@ from test_mjcf_actuators import TREE, read, states
 
 import difflie as dl
 from difflie.forces.actuators.acting import generalised, lengths, output_rates, torques
+from difflie.io.mjcf.names import control_names
 from difflie.system.internal_states import with_states
 from difflie.system.kinematic_tree import Tree
 
@@ -32,11 +33,14 @@ def check(system, model, count=4, scale=0.6):
         readings = [jnp.ravel(s.predicted(at, q, v, a, u, 0.0)) for s in system.sensors]
         return tau, jnp.concatenate([jnp.zeros(0), *rates]), a, readings
 
-    assert (system.nu, system.nz) == (model.nu, model.na)
+    controls = control_names(model)
+    assert set(controls) <= set(system.actuator_names) and system.nz == model.na
     for ordering, q, v, data in states(system, model, count, scale):
         data.ctrl[:] *= 3
         mujoco.mj_forward(model, data)
-        tau, rates, a, readings = of(q, v, jnp.asarray(data.ctrl), jnp.asarray(data.act))
+        given = dict(zip(controls, data.ctrl, strict=True))
+        u = jnp.array([given.get(name, 7.0) for name in system.actuator_names])
+        tau, rates, a, readings = of(q, v, u, jnp.asarray(data.act))
         np.testing.assert_allclose(ordering.tau(q, tau), data.qfrc_actuator, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(rates, data.act_dot, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(ordering.a(q, v, a), data.qacc, rtol=1e-9, atol=1e-8)
@@ -79,6 +83,12 @@ ORIENTATIONS = """<actuator><motor joint="h2" gear="3"/>
 <position site="s2" refsite="s3" gear="0 0 0 4 5 6" kp="2"/></actuator>
 <sensor><actuatorfrc actuator="o"/><actuatorpos actuator="o"/><actuatorvel actuator="o"/>
 <actuatorpos actuator="q"/></sensor>"""
+JOINED = """<actuator><dcmotor name="a" joint="h" resistance="2" motorconst=".5" input="none"/>
+<dcmotor name="b" joint="h2" gear="3" resistance="2" motorconst=".5" input="none"
+  thermal="3 4 0 .01 20 25" inductance="0 .05" cogging=".2 6 .3" lugre="20 .3 .2 .3 .5"/>
+<motor name="m" joint="sl" gear="2"/></actuator><sensor><actuatorfrc actuator="a"/>
+<actuatorfrc actuator="b"/><actuatorvel actuator="b"/><jointactuatorfrc joint="h2"/></sensor>
+<keyframe><key name="k" ctrl="3" act=".1 .2 .3"/></keyframe>"""
 MUSCLES = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site site="s2"/></spatial>
 </tendon><actuator>
 <general tendon="p" lengthrange=".2 1.1" gaintype="muscle" biastype="muscle"
@@ -100,7 +110,7 @@ MUSCLES = """<tendon><spatial name="p"><site site="w"/><site site="s0"/><site si
 
 
 @pytest.mark.slow("text1", "text2", "text3")
-@pytest.mark.parametrize("text", [PID, MOTORS, ORIENTATIONS, MUSCLES])
+@pytest.mark.parametrize("text", [PID, MOTORS, ORIENTATIONS, MUSCLES, JOINED])
 def test_laws(tmp_path, text):
     """Controllers, motors with states, orientations and parts of muscles; also written again."""
     system, model, said = read(tmp_path, TREE.format(text))
@@ -189,6 +199,20 @@ def test_derivatives(tmp_path, text):
     assert np.all(np.isfinite(still))
 
 
+def test_motors_without_controls(tmp_path):
+    """They have a command that does nothing, of which a keyframe says nothing, also when saved."""
+    system, model, _ = read(tmp_path, TREE.format(JOINED))
+    assert system.actuator_names == ("a", "b", "m") and model.nu == 1
+    np.testing.assert_allclose(system.state("k").command, [0, 0, 3])
+    dl.save(system, tmp_path / "again.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml"))
+    np.testing.assert_allclose(again.key_ctrl, model.key_ctrl)
+    np.testing.assert_allclose(again.key_act, model.key_act)
+    motor = dl.DCMotor("h2", takes="none", slew_rate=1.0, torque_constant=1, resistance=1, name="d")
+    with pytest.raises(dl.ModelError, match="it takes no command"):
+        dl.attach(system, motor)
+
+
 def test_what_is_wrong_with_controllers():
     """Unknown commands, an integral without a position, and partners that are not there."""
     cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(), mass=1.0)])
@@ -203,17 +227,15 @@ def test_what_is_wrong_with_controllers():
     assert whole.nu == 2
 
 
-LEFT = """<actuator><dcmotor name="rub" joint="h" resistance="2" motorconst=".5" input="none"/>
-<pid name="late" joint="h" kp="2" ki="1" delay=".01" nsample="9"/><general name="odd"
-  joint="h" dyntype="user"/><motor name="push" joint="h2" gear="2"/></actuator>"""
+LEFT = """<actuator><pid name="late" joint="h" kp="2" ki="1" delay=".01" nsample="9"/>
+<general name="odd" joint="h" dyntype="user"/><motor name="push" joint="h2" gear="2"/></actuator>"""
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    """Motors without controls, controllers with delays, laws of users."""
+    """Controllers with delays, laws of users."""
     system, _, said = read(tmp_path, TREE.format(LEFT))
     assert system.actuator_names == ("push",)
     for what in (
-        "actuators without controls ('rub')",
         "controllers with delays ('late')",
         "dynamics but those of affine laws and muscles ('odd')",
     ):

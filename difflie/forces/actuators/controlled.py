@@ -132,6 +132,8 @@ class Controlled(Stateful, Actuator):
             ]
         if self.ki is not None and "position" not in kinds:
             return ["it integrates (ki) without a command of the position; give it one"]
+        if "none" in kinds and (self.further or self.slew_rate is not None):
+            return ["it takes no command (none); leave out slew_rate and further"]
         if self.slew_rate is not None and self.takes == "voltage":
             return ["it limits the slew rate of a voltage; leave out slew_rate"]
         return super().problems()
@@ -160,7 +162,7 @@ class Controlled(Stateful, Actuator):
             rate = within((own - z["setpoint"]) / self.slew_lag, self.slew_rate)
             own = z["setpoint"] + self.slew_lag * rate
             rates["setpoint"] = stopped(rate, z["setpoint"], self.activation_range)
-        found = {self.takes: own}
+        found = {} if self.takes == "none" else {self.takes: own}
         return found | {kind: given[1 + i] for i, (kind, _) in enumerate(self.further)}, rates
 
     def wanted(
@@ -223,7 +225,8 @@ class DCMotor(Controlled):
 
     in N m or N. The controller wants the effort tau of `PIDServo` of the commands "position",
     "velocity" and "effort"; takes and further may be "voltage" as well, which is u_U in V. Without
-    the other three U_c is 0. torque_constant K in N m/A, resistance R_0 in Ohm; max_voltage in V,
+    the other three U_c is 0. With takes="none" it is a motor whose terminals are joined, U = 0: its
+    command does nothing. torque_constant K in N m/A, resistance R_0 in Ohm; max_voltage in V,
     to which U_c is limited, None for no limit. electric_lag T_e in s: None without inductance; with
     it current_rate in A/s limits di/dt, and with a current_lead in s the current is i +
     current_lead di/dt; None for neither.
@@ -270,7 +273,7 @@ class DCMotor(Controlled):
     )
 
     def known_commands(self) -> tuple[str, ...]:
-        return _KINDS
+        return (*_KINDS, "none")
 
     @property
     def states(self) -> tuple[tuple[str, str], ...]:

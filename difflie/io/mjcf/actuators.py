@@ -131,8 +131,6 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
     if gain == _ORIENTATION:
         held = dynamics or delayed or model.actuator_biasprm[a, 0]
         return "orientations with activations, delays or a constant" if held else ""
-    if not _controls(model, a).stop - _controls(model, a).start:
-        return "actuators without controls"
     if _is_controlled(model, a):
         return "controllers with delays" if delayed else ""
     known = max(gain, bias) <= _MUSCLE and dynamics <= _MUSCLE_DYNAMICS
@@ -484,7 +482,8 @@ def _orientation(
 
 
 def _command_range(model: Any, a: int) -> NDArray | None:
-    return _control_range(model, _controls(model, a).start)
+    own = _controls(model, a)
+    return _control_range(model, own.start) if own.stop > own.start else None
 
 
 def _control_range(model: Any, control: int) -> NDArray | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...system import Free, Spherical, System
 from ..robot_files import of_quaternion
 from .joints import TYPES
-from .names import actuator_names, command_names, joint_names, key_names
+from .names import actuator_names, control_names, joint_names, key_names
 from .yielding import rests
 
 KeyState = tuple[str, NDArray, NDArray, dict[str, float], dict[str, float]]
@@ -25,7 +25,7 @@ def key_states(model: Any, system: System) -> Iterator[KeyState]:
     model. Joints that one of the two lacks, because of another base, are where
     they are at zero, and at rest.
     """
-    t, joints, controls = system.topology, joint_names(model), command_names(model)
+    t, joints, controls = system.topology, joint_names(model), control_names(model)
     neutral = np.asarray(system.neutral(), float)
     for k, name in enumerate(key_names(model)):
         q, v = neutral.copy(), np.zeros(system.nv)
@@ -35,8 +35,7 @@ def key_states(model: Any, system: System) -> Iterator[KeyState]:
                 points = slice(*t.coordinate_start[b : b + 2])
                 rates = slice(*t.velocity_start[b : b + 2])
                 q[points], v[rates] = _state(model, k, j)
-        names = (name for own in controls for name in own)
-        commands = dict(zip(names, map(float, model.key_ctrl[k]), strict=True))
+        commands = dict(zip(controls, map(float, model.key_ctrl[k]), strict=True))
         yield name, q, v, commands, dict(_activations(model, k, system))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...system.validation import format_value
 from ..robot_files import distinct
 
@@ -52,15 +54,16 @@ def actuator_names(model: Any) -> list[str]:
 
 
 # What the controls of an actuator are, by MuJoCo's mjtCtrlInput.
-INPUTS = {1: "position", 2: "velocity", 4: "effort", 8: "voltage"}
+INPUTS = {1: "position", 2: "velocity", 4: "effort", 8: "voltage", 16: "none"}
 _AXES = {3: "xyz", 4: "wxyz"}  # of orientations, by the number of their controls
 
 
 def command_names(model: Any) -> list[list[str]]:
-    """The names of the controls of each of a MuJoCo model's actuators.
+    """The names of the commands that each of a MuJoCo model's actuators has here.
 
     The first has the name of the actuator, the others "NAME/velocity" and the like; those of an
-    orientation are "NAME/x", "NAME/y" and "NAME/z".
+    orientation are "NAME/x", "NAME/y" and "NAME/z". An actuator without controls has one command,
+    which does nothing.
     """
     names, found = actuator_names(model), []
     taken = set(names)
@@ -72,12 +75,17 @@ def command_names(model: Any) -> list[list[str]]:
                 words = list(_AXES[count])
             elif count > 1:
                 words = ["", *input_words(model, a)[1:]]
-            elif not count:
-                words = []
         own = [distinct(f"{name}/{word}", taken) if word else name for word in words]
         taken |= set(own)
         found.append(own)
     return found
+
+
+def control_names(model: Any) -> list[str]:
+    """The names of a MuJoCo model's controls, in its order."""
+    there = getattr(model, "actuator_ctrlnum", np.ones(len(model.actuator_trntype)))
+    pairs = zip(command_names(model), there, strict=True)
+    return [name for names, count in pairs if count for name in names]
 
 
 def input_words(model: Any, a: int) -> list[str]:

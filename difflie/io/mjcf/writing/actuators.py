@@ -50,7 +50,10 @@ from .tendons import excess, weights, write_fixed, write_spatial
 
 _MUSCLE_SCALE = 200.0  # MuJoCo's default; it is not used where the force is given
 # What the commands of a controller are in a file, in its order, and where it has their ranges.
-_WORDS = {"position": "pos", "velocity": "vel", "effort": "ff", "voltage": "voltage"}
+_WORDS = {
+    **{"position": "pos", "velocity": "vel", "effort": "ff"},
+    **{"voltage": "voltage", "none": "none"},
+}
 _RANGES = {"position": "ctrlrange", "velocity": "velrange", "effort": "ffrange"}
 _SAME = 1e-12
 _TIMESTEP = 2e-3  # of MuJoCo by default, in s

@@ -24,8 +24,9 @@ def write_keys(draft: Draft, joints: list[JointElement]) -> None:
         if parts:
             key.set("qpos", numbers(np.concatenate([q for q, _ in parts])))
             key.set("qvel", numbers(np.concatenate([v for _, v in parts])))
-        commands = [float(state.commands.get(label, 0.0)) for label in system.actuator_names]
-        if any(label in state.commands for label in system.actuator_names):
+        labels = [a.label for a in system.actuators if getattr(a, "takes", None) != "none"]
+        commands = [float(state.commands.get(label, 0.0)) for label in labels]
+        if any(label in state.commands for label in labels):
             key.set("ctrl", numbers(commands))
         if system.nz and any(label in state.internal for label, _ in system.state_labels):
             z = np.asarray(system.internal_state(name), float)
