@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from ..constraints.stabilisation import Stabilisation
 from ..dynamics.forward import acceleration
 from ..dynamics.rnea import rnea
-from ..forces.actuators.acting import Memories, generalised, torques
+from ..forces.actuators.acting import Memories, acting_commands, generalised, torques
 from ..forces.internal_states import implicit_states, rates_at
 from ..forces.passive import passive
 from ..integrators.method import Method, Scalar, State
@@ -50,7 +50,7 @@ class StatesInStep(NamedTuple):
         self, tree: Tree, inputs: Inputs, t: Any, q: jax.Array, v: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """z (nz,) at the time t (s) of the step and a motion, and whether they were found ()."""
-        rates = rates_at(tree, inputs.command(tree.system, t, q, v), q, v)
+        rates = rates_at(tree, inputs.heard(tree.system, t, q, v), q, v)
         return implicit_states(tree.system, rates, self.base, self.h)
 
 
@@ -157,6 +157,12 @@ class Inputs(NamedTuple):
     ) -> Float[Array, " nu"]:
         """The command (nu,); zero without a control."""
         return jnp.zeros(system.nu, v.dtype) if self.control is None else self.control(t, q, v)
+
+    def heard(
+        self, system: System, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> Float[Array, " nu"]:
+        """The command (nu,) as the laws of actuators get it, those with delays later."""
+        return acting_commands(system, self.command(system, t, q, v), self.memories)[0]
 
     def torques(
         self,

@@ -95,7 +95,7 @@ class BesideTheMotion(Formulation):
     ) -> jax.Array:
         """The states after half a step at a motion that stays."""
         q, v = self.motion.read(inner)
-        command = inputs.command(self.tree.system, t, q, v)
+        command = inputs.heard(self.tree.system, t, q, v)
         return z + 2 * _to_middle(self.tree, command, q, v, z, h / 4)
 
     def _coupled(self, t: jax.Array, state: WithStates, h: jax.Array, inputs: Inputs) -> Any:
@@ -104,7 +104,7 @@ class BesideTheMotion(Formulation):
         at = self.motion.forces_at
         assert at is not None
         # What is left over to the start: nothing of the midpoint rule, half of the trapezoidal one.
-        begins = rates_at(self.tree, inputs.command(self.tree.system, t, q, v), q, v)(z)
+        begins = rates_at(self.tree, inputs.heard(self.tree.system, t, q, v), q, v)(z)
         within = StatesInStep(z + (at - 0.5) * h * begins, h / 2)
         inner, moved = self.motion.step(t, before, h, inputs._replace(states=within))
         moment = self.motion.moment((q, v), self.motion.read(inner), h)

@@ -93,7 +93,7 @@ class RateFormulation(Formulation):
         """dz/dt (nz,), where the method integrates them."""
         if not self.carries_states:
             return []
-        return [integrated_rates(self.tree, inputs.command(self.tree.system, t, q, v), q, v)]
+        return [integrated_rates(self.tree, inputs.heard(self.tree.system, t, q, v), q, v)]
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         state, solved = super().step(t, state, h, inputs)

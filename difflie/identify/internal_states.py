@@ -7,6 +7,8 @@ so that states which are much faster than the rows follow the motion. Alexander 
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,12 @@ from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import NDArray
 
 from .. import native
+from ..forces.actuators.acting import (
+    acting_commands,
+    first_memories,
+    next_memories,
+    timed,
+)
 from ..forces.internal_states import (
     Rates,
     implicit_change,
@@ -66,6 +74,7 @@ def states_between(
         end = jnp.where(found & also, end, jnp.nan)
         return end, end
 
+    commands = _heard(tree, begins, h, before, commands)
     first = jnp.arange(_SUBSTEPS) == 0
     parts = jnp.arange(_SUBSTEPS, dtype=h.dtype) / _SUBSTEPS
     rows = h / _SUBSTEPS, *before, *way, commands
@@ -73,6 +82,30 @@ def states_between(
     rows = (begins[:, None] & first).ravel(), h, jnp.tile(parts, steps), *rest
     ends = native.scan(step, start, rows, _SUBSTEPS * steps, every=_SUBSTEPS)[1]
     return jnp.where(begins[:, None], start, jnp.concatenate((start[None], ends[:-1])))
+
+
+def _heard(
+    tree: Tree,
+    begins: Bool[Array, " n"],
+    h: Float[Array, " n"],
+    motion: Rows,
+    commands: Float[Array, "n nu"],
+) -> Float[Array, "n nu"]:
+    """The commands (n, nu) of n steps as laws get them, those of actuators with delays later."""
+    system = tree.system
+    if not any(a.has_state and a.states for a in system.actuators):
+        return commands
+
+    def turn(memories: Any, row: tuple) -> tuple[Any, jax.Array]:
+        begins, h, u, q, v = row
+        memories = chosen(begins, first_memories(tree, u, q, v, h), timed(memories, h))
+        acts = acting_commands(system, u, memories)[0]
+        return next_memories(tree, u, q, v, memories), acts
+
+    h = jnp.where(h > 0, h, 1)  # where nothing follows
+    q, v = motion
+    start = first_memories(tree, commands[0], q[0], v[0], h[0])
+    return jax.lax.scan(turn, start, (begins, h, commands, q, v))[1]
 
 
 def states_at_rows(

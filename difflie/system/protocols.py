@@ -96,6 +96,10 @@ class ActuatorElement(Protocol):
         """Whether it has a memory."""
         ...
 
+    def late(self, command: jax.Array, memory: Any) -> tuple[jax.Array, Any]:
+        """The command () that its law gets in a step, and the memory that it gets."""
+        ...
+
     @property
     def command_bounds(self) -> tuple[jax.Array | float, jax.Array | float]:
         """The least and the largest command () beyond which it delivers no more."""

@@ -9,6 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
+from difflie import quantities as dq
 from difflie.forces.actuators.delayed import DelayLine
 
 DT, DELAY = 0.02, 0.033
@@ -101,6 +102,55 @@ def test_derivatives_by_the_delay():
     half = delivered(jnp.asarray(UNEVEN, jnp.float32), jnp.asarray(TOLD, jnp.float32), 0.3)
     assert half.dtype == jnp.float32
     np.testing.assert_allclose(half, late(jnp.asarray(0.3)), atol=1e-5)
+
+
+LAWS = {
+    "activated": [
+        dl.ActivatedActuator("hinge", gain=(2, 0, 0), bias=(0, -1, -0.1), time_constant=0.05)
+    ],
+    "muscle": [dl.Muscle("hinge", length_range=(-1, 1), peak_force=3.0)],
+    "servo": [
+        dl.PIDServo("hinge", kp=3.0, ki=2.0, slew_rate=3.0, further=[("velocity", "v")]),
+        dl.ExtraCommand("hinge", name="v"),
+    ],
+}
+
+
+@pytest.mark.slow("muscle-RKMK4", "activated-*")
+@pytest.mark.parametrize("method", ["RKMK4", "GeneralizedAlpha"])
+@pytest.mark.parametrize("law", LAWS)
+def test_parts_with_internal_states(law, method):
+    """They move by the means of what was told, and quantities of their runs know their states."""
+    late = dl.attach(pendulum(), *(dataclasses.replace(a, delay=DELAY) for a in LAWS[law]))
+    prompt, t = dl.attach(pendulum(), *LAWS[law]), 0.01 * np.arange(41)
+    control = np.abs(np.random.default_rng(4).normal(size=(40, late.nu)))
+    arrived = np.stack([means(t, u, DELAY) for u in control.T], axis=1)
+
+    def run(system, control):
+        how = {"method": method, "dt": 0.01, "steps": 40}
+        return dl.simulate(system, [0.6], [0.0], control=jnp.asarray(control), **how)
+
+    one, other = run(late, control), run(prompt, arrived)
+    np.testing.assert_allclose(one.q, other.q, atol=1e-13)
+    np.testing.assert_allclose(one.z, other.z, atol=1e-13)
+    effort = dq.ActuatorEffort("hinge")
+    along = [dq.along(effort, late, one), dq.along(effort, prompt, other)]
+    # At the end no step begins that would have another mean.
+    np.testing.assert_allclose(along[0][:-1], along[1][:-1], atol=1e-12)
+
+
+@pytest.mark.slow
+def test_fits_of_parts_with_internal_states_know_the_delay():
+    """Windows and torques are those of the motion, and the delay is found."""
+    law = dataclasses.replace(LAWS["activated"][0], delay=DELAY)
+    late, control = dl.attach(pendulum(), law), told(120)
+    run = dl.simulate(late, [0.6], [0.0], control=jnp.asarray(control), dt=DT, steps=120)
+    tau = np.append(control, control[-1:], axis=0)
+    data = di.Recording("swing", DT * np.arange(121), np.asarray(run.q), np.asarray(run.v), tau=tau)
+    rough = dl.attach(pendulum(), dataclasses.replace(law, delay=0.025))
+    free = dl.Parameters(rough, ["hinge/delay"])
+    fit = di.fit(free, di.Shooting.of(rough, [data], window=7, velocity=1.0))
+    assert float(fit.system.actuators[0].delay) == pytest.approx(DELAY, abs=2e-4)
 
 
 def told(n):

@@ -464,7 +464,11 @@ def test_dc_motors_and_controllers(tmp_path):
 
 LATE = """<actuator><motor joint="h2" delay=".006" nsample="4" ctrlrange="-1 1"/>
 <position joint="h" delay=".002" nsample="1" kp="3"/>
-<general joint="sl" delay=".01" nsample="5" biastype="affine" biasprm="0 -1 -.3"/></actuator>"""
+<general joint="sl" delay=".01" nsample="5" biastype="affine" biasprm="0 -1 -.3"/>
+<pid joint="sl" kp="3" kv=".5" input="pos vel" delay=".004" nsample="2"/>
+<orientation joint="ball" kp=".2" kv=".03" delay=".004" nsample="3"/>
+<motor joint="h2" delay=".0051" nsample="5" interp="linear"/>
+<general joint="h" gainprm="0" dyntype="integrator" delay=".004" nsample="2"/></actuator>"""
 
 
 UNEVEN = LATE.replace('".006"', '".0051"').replace('nsample="5"', 'nsample="2"')
@@ -477,7 +481,8 @@ def test_delays(tmp_path, late):
     """Commands act later, as MuJoCo's do, in whole steps of the file; also in the saved file."""
     system, model, said = read(tmp_path, TREE.format(late))
     assert "delay" not in said
-    commands = np.random.default_rng(0).normal(size=(40, 3))
+    assert (system.nu, system.nz) == (10, 1)
+    commands = np.random.default_rng(0).normal(size=(40, 10))
     commands[0] = 0  # MuJoCo's histories begin with zeros, ours with the first command
     run = dl.simulate(
         *(system, system.neutral(), jnp.zeros(system.nv)),
@@ -499,6 +504,7 @@ def test_delays(tmp_path, late):
             data.ctrl[:] = command
             mujoco.mj_step(each, data)
         np.testing.assert_allclose(ordering.q(run.q[-1]), data.qpos, atol=1e-9)
+        np.testing.assert_allclose(run.z[-1], data.act, atol=1e-12)
 
 
 @needs_mujoco_4

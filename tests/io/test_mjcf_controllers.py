@@ -227,16 +227,16 @@ def test_what_is_wrong_with_controllers():
     assert whole.nu == 2
 
 
-LEFT = """<actuator><pid name="late" joint="h" kp="2" ki="1" delay=".01" nsample="9"/>
+LEFT = """<actuator><motor name="late" joint="h" delay=".01" nsample="9" interp="cubic"/>
 <general name="odd" joint="h" dyntype="user"/><motor name="push" joint="h2" gear="2"/></actuator>"""
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    """Controllers with delays, laws of users."""
+    """Delays that interpolate by cubic polynomials, laws of users."""
     system, _, said = read(tmp_path, TREE.format(LEFT))
     assert system.actuator_names == ("push",)
     for what in (
-        "controllers with delays ('late')",
+        "actuators with delays that interpolate by cubic polynomials ('late')",
         "dynamics but those of affine laws and muscles ('odd')",
     ):
         assert what in said

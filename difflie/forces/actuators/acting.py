@@ -35,7 +35,7 @@ from ..transmissions import (
 )
 from ..transmissions.fixed_tendon import linear_motions, moment_arms
 from .actuator import Actuator, Memory, Scalar
-from .together import outputs
+from .together import heard, outputs
 
 Memories = tuple[Memory | None, ...]
 
@@ -110,8 +110,8 @@ def output_rates(
 ) -> list[Float[Array, " k"]]:
     """dz/dt (k,) of each actuator with internal states, at those that it holds.
 
-    x, rate: the `lengths` of all actuators, and their rates; without such an actuator they may be
-    empty.
+    command: what their laws get, see `acting_commands`. x, rate: the `lengths` of all actuators,
+    and their rates; without such an actuator they may be empty.
     """
     actuators = system.actuators
     held = {i: a for i, a in enumerate(actuators) if a.states and isinstance(a, Stateful)}
@@ -218,6 +218,24 @@ def remember(system: System) -> bool:
     return any(a.has_state for a in system.actuators)
 
 
+def acting_commands(
+    system: System, command: Float[Array, " nu"], memories: Memories | None
+) -> tuple[Float[Array, " nu"], Memories | None]:
+    """The commands (nu,) that laws get, those with delays earlier ones, and the memories for them.
+
+    command (nu,): that at the start of the step, with the memories then.
+    """
+    late = [] if memories is None else [i for i, m in enumerate(memories) if m is not None]
+    if memories is None or not late:
+        return command, memories
+    given = [(entry(command, i), memories[i]) for i in late]
+    found = heard([system.actuators[i] for i in late], given)
+    after = list(memories)
+    for i, (_, memory) in zip(late, found, strict=True):
+        after[i] = memory
+    return command.at[np.array(late)].set(jnp.stack([u for u, _ in found])), tuple(after)
+
+
 def first_memories(
     tree: Tree,
     command: Float[Array, " nu"],
@@ -247,9 +265,13 @@ def next_memories(
 
 def _after(tree: Tree, command: jax.Array, q: jax.Array, v: jax.Array, memories: Any) -> Memories:
     """The memories after a step in the types that the laws give them."""
-    pairs = zip(_laws(tree, command, q, v, memories), memories, strict=True)
+    actuators = tree.system.actuators
+    _, heard_by = acting_commands(tree.system, command, memories)
+    found = zip(actuators, heard_by or (), _laws(tree, command, q, v, memories), strict=True)
     # What an actuator without a memory returns beside its torque is no memory.
-    return tuple(None if before is None else after for (_, after), before in pairs)
+    return tuple(
+        None if kept is None else kept if a.states else after for a, kept, (_, after) in found
+    )
 
 
 def timed(memories: Memories, dt: Float[Array, ""]) -> Memories:
@@ -276,6 +298,8 @@ class Recalled(Actuator):
 
     @staticmethod
     def of(actuator: ActuatorElement, memory: Memory) -> Recalled:
+        if isinstance(actuator, Stateful):
+            return _RecalledWithStates(actuator, memory, z0=actuator.z, **_labelled(actuator))
         return Recalled(actuator, memory, **_labelled(actuator))
 
     @property
@@ -283,24 +307,51 @@ class Recalled(Actuator):
         return self.actuator.partners
 
     def passed_on(self, command: Scalar) -> Scalar:
-        return self.actuator.passed_on(command)
+        return self.actuator.passed_on(self._heard(command)[0])
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        return called(self.actuator.torque, command, q, v, self.memory)[0], memory
+        u, kept = self._heard(jnp.ravel(command)[0])
+        # What partners pass on is late already.
+        command = command.at[0].set(u) if self.partners else u
+        torque, after = called(self.actuator.torque, command, q, v, memory if self.states else kept)
+        return torque, after if self.states else memory
+
+    def _heard(self, command: Scalar) -> tuple[Scalar, Any]:
+        return called(self.actuator.late, command, self.memory)
+
+
+class _RecalledWithStates(Stateful, Recalled):
+    """The same of an actuator with internal states."""
+
+    @property
+    def states(self) -> tuple[tuple[str, str], ...]:
+        return self.actuator.states
+
+    @property
+    def has_return_map(self) -> bool:
+        return isinstance(self.actuator, Stateful) and self.actuator.has_return_map
+
+    def return_map(self, *args: Any, **kwargs: Any) -> Float[Array, " k"]:
+        assert isinstance(self.actuator, Stateful)
+        return self.actuator.return_map(*args, **kwargs)
 
 
 def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
     """The system whose actuators with a memory deliver given torques (nu,), held constant.
 
-    And those with which they may share a limit.
+    And those that hear commands of these, or may share a limit with them.
     """
     if torques is None:
         return system
     held = sharing_limits(system)
+    held = held.union(a.label for a in system.actuators if a.has_state)
     pairs = enumerate(system.actuators)
     return _with_actuators(
         system,
-        (Applied.of(a, torques[i]) if a.has_state or a.label in held else a for i, a in pairs),
+        (
+            Applied.of(a, torques[i]) if held.intersection((a.label, *a.partners)) else a
+            for i, a in pairs
+        ),
     )
 
 
@@ -316,10 +367,25 @@ class Applied(Actuator):
 
     @staticmethod
     def of(actuator: ActuatorElement, given: Float[Array, ""]) -> Applied:
+        if isinstance(actuator, Stateful):
+            return _AppliedWithStates(given, actuator, z0=actuator.z, **_labelled(actuator))
         return Applied(given, **_labelled(actuator))
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return self.given, memory
+
+
+class _AppliedWithStates(Stateful, Applied):
+    """The same in place of an actuator with internal states, which stay as they are."""
+
+    actuator: ActuatorElement
+
+    @property
+    def states(self) -> tuple[tuple[str, str], ...]:
+        return self.actuator.states
+
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
+        return self.given, jnp.zeros_like(memory)
 
 
 def _with_actuators(system: System, actuators: Iterable[ActuatorElement]) -> System:
@@ -348,7 +414,8 @@ def _laws_at(
 ) -> list[tuple[jax.Array, Any]]:
     """`_laws` at lengths () and their rates ()."""
     actuators = system.actuators
-    memories = len(actuators) * (None,) if memories is None else memories
+    command, heard_by = acting_commands(system, command, memories)
+    memories = len(actuators) * (None,) if heard_by is None else heard_by
     held = [
         a.return_map(x[i], a.z) if a.states and isinstance(a, Stateful) else memories[i]
         for i, a in enumerate(actuators)

@@ -146,6 +146,14 @@ class Actuator(eqx.Module):
         """
         return None
 
+    def late(self, command: Scalar, memory: Any) -> tuple[Scalar, Any]:
+        """The command () that its law gets in a step, and the memory that it gets; by default both.
+
+        An actuator with a delay gets an earlier command, and the memory after the step. memory: the
+        `Memory` at the start of the step, None without one.
+        """
+        return command, memory
+
     @property
     def partners(self) -> tuple[str, ...]:
         """The names of other actuators whose commands its law takes as well; by default none.
@@ -289,7 +297,7 @@ class Actuator(eqx.Module):
         if self.partners:
             at = jax.ShapeDtypeStruct((1 + len(self.partners),), at.dtype)
         if self.states:
-            if kept is not None:
+            if kept is not None and type(self).late is Actuator.late:
                 return ["it has internal states and a memory; give it one of them"]
             memory = jax.ShapeDtypeStruct((len(self.states),), at.dtype)
         output = jax.eval_shape(lambda *given: self.torque(*given), at, at, at, memory)

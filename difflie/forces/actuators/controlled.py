@@ -16,19 +16,20 @@ from jaxtyping import Array, Float
 
 from ...system.fields import number
 from ..stateful import Stateful
-from .actuator import Actuator, Scalar, between, within
+from .actuator import Scalar, between, within
+from .delayed import Delayed
 from .general import ahead, inside, stopped
 
 _KINDS = "position", "velocity", "effort", "voltage"
 _LEAST = 1e-15  # of a friction by which another number is divided
 
 
-class ExtraCommand(Actuator):
+class ExtraCommand(Delayed):
     """A command that another actuator takes beside its own, which it is a partner of.
 
     It exerts no force by itself. command_range (2,), in the unit of the command: to which the
-    command is limited; None for no limit. joint, axis, transmission and name: those of the actuator
-    that takes it, and a name of its own.
+    command is limited; None for no limit. delay and most_steps: as of `Drive`. joint, axis,
+    transmission and name: those of the actuator that takes it, and a name of its own.
 
     >>> cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(axis=(1, 0, 0)), mass=2.0)])
     >>> further = (("velocity", "cart/velocity"),)
@@ -58,7 +59,7 @@ def _pairs(given: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
     return tuple((str(kind), str(name)) for kind, name in given)
 
 
-class Controlled(Stateful, Actuator):
+class Controlled(Stateful, Delayed):
     """An actuator with a PID controller, which wants the effort
 
         tau = kp (u_p - l) + kd (u_v - v) + ki s + u_e,    ds/dt = u_p - l
@@ -200,8 +201,9 @@ class PIDServo(Controlled):
     = (u - z) / slew_lag within +- slew_rate, and u is z + slew_lag dz/dt; slew_lag in s should not
     be less than half a time step. activation_range (2,): at which s and z stop; None for no limit.
     command_range (2,), in the unit of the own command, and force_range (2,) in N or N m: to which
-    both are limited; None for no limit. It is the `pid` of MuJoCo 4. joint, axis, transmission and
-    name: as of `Actuator`; z0: as of `Stateful`.
+    both are limited; None for no limit. It is the `pid` of MuJoCo 4. delay and most_steps: as of
+    `Drive`, of its own command alone; joint, axis, transmission and name: as of `Actuator`; z0: as
+    of `Stateful`.
     """
 
     def known_commands(self) -> tuple[str, ...]:

@@ -120,7 +120,6 @@ class Delayed(Actuator):
         return self.delay is not None if type(self).init is Delayed.init else super().has_state
 
     def late(self, command: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        """The command () that acts in this step, and the memory after it."""
         if self.delay is None or memory is None:
             return command, memory
         line: DelayLine = memory.kept

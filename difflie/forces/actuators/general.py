@@ -65,8 +65,7 @@ class GeneralActuator(Delayed):
         return self.command_range[0], self.command_range[1]
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        u, memory = self.late(command, memory)
-        return self.force(inside(u, self.command_range), q, v), memory
+        return self.force(inside(command, self.command_range), q, v), memory
 
     def force(self, u: Scalar, length: Scalar, rate: Scalar) -> Scalar:
         """The force () in N or N m for an input u () within its range."""
@@ -105,8 +104,8 @@ class ActivatedActuator(Stateful, GeneralActuator):
     the least and the largest z, at which it stops; None for no limit. lead in s, a scalar: f is
     that of z + lead dz/dt; None for that of z. They are MuJoCo's `integrator`, `filter` and
     `filterexact`, with a lead those with `actearly`, and with a servo's bias its `intvelocity`.
-    joint, axis, transmission and name: as of `Actuator`; z0: as of `Stateful`. delay and most_steps
-    stay as they are: it has no memory.
+    delay and most_steps: as of `Drive`; joint, axis, transmission and name: as of `Actuator`; z0:
+    as of `Stateful`.
     """
 
     time_constant: jax.Array | None = eqx.field(

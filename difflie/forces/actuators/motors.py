@@ -49,8 +49,7 @@ class Drive(Delayed):
     )
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        delayed, memory = self.late(command, memory)
-        tau = self.torque_scale * delayed + self.torque_bias
+        tau = self.torque_scale * command + self.torque_bias
         lost = self.load_friction * jnp.abs(tau) * jnp.tanh(v / self.slip_velocity)
         return tau - lost, memory
 
@@ -211,8 +210,7 @@ class PositionServo(Delayed):
         return ["there is no coordinate that is a plain number; take a VelocityServo"]
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        u, memory = self.late(command, memory)
-        return within(self.kp * (u - q) - self.kd * v, self.max_torque), memory
+        return within(self.kp * (command - q) - self.kd * v, self.max_torque), memory
 
 
 class VelocityServo(Delayed):
@@ -232,8 +230,7 @@ class VelocityServo(Delayed):
     )
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        u, memory = self.late(command, memory)
-        return within(self.kd * (u - v), self.max_torque), memory
+        return within(self.kd * (command - v), self.max_torque), memory
 
 
 class Thruster(Actuator):

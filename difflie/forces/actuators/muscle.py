@@ -10,12 +10,13 @@ import jax.numpy as jnp
 
 from ...system.fields import number
 from ..stateful import Stateful
-from .actuator import Actuator, Scalar
+from .actuator import Scalar
+from .delayed import Delayed
 from .general import ahead, excited, inside, stopped
 from .muscle_curves import MuscleCurves
 
 
-class Muscle(MuscleCurves, Stateful, Actuator):
+class Muscle(MuscleCurves, Stateful, Delayed):
     """A muscle with an activation z, which follows the excitation u in time.
 
         f = -F (FL(L) FV(V) z + FP(L)),    dz/dt = (c - z) / T(c, z)
@@ -29,8 +30,8 @@ class Muscle(MuscleCurves, Stateful, Actuator):
     activation, times (0.5 + 1.5 z), and of deactivation, divided by it, joined smoothly over a
     width `smoothing` of c - z; None for a jump. activation_range (2,) and lead: as of
     `ActivatedActuator`. With time_constants None there is no state, and z is u.
-    Millard et al. 2013, and the documentation of MuJoCo. joint, axis, transmission and name: as of
-    `Actuator`; z0: as of `Stateful`.
+    Millard et al. 2013, and the documentation of MuJoCo. delay and most_steps: as of `Drive`;
+    joint, axis, transmission and name: as of `Actuator`; z0: as of `Stateful`.
     """
 
     joint: str | None = eqx.field(static=True, default=None)

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from ...groups import quaternion, so3
 from ...system.fields import number
 from ..path import inverse, root
-from .actuator import Actuator, Scalar
+from .actuator import Scalar
+from .delayed import Delayed
 from .general import inside
 
 
@@ -19,7 +20,7 @@ def _names(given: Any) -> tuple[str, ...]:
     return tuple(map(str, given))
 
 
-class OrientationServo(Actuator):
+class OrientationServo(Delayed):
     """One of the three axes of a servo that turns a body to an orientation.
 
         m = kp log(R^T R_u) - kd w
@@ -33,8 +34,8 @@ class OrientationServo(Actuator):
     `JointTransmission` along one axis of a spherical joint, or a `SiteTransmission` with a
     reference, whose moment is along an axis of the reference, in_reference=True. kp in N m/rad and
     kd in N m s/rad, scalars; max_torque in N m limits the length of m, None for no limit.
-    command_range (2,) limits its command. It is the `orientation` of MuJoCo 4. transmission and
-    name: as of `Actuator`.
+    command_range (2,) limits its command. It is the `orientation` of MuJoCo 4. delay and
+    most_steps: as of `Drive`; transmission and name: as of `Actuator`.
     """
 
     index: int = eqx.field(static=True, kw_only=True)

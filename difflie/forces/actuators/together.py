@@ -30,6 +30,23 @@ def outputs(
 
     given: what each law takes: command (), q (), v () and the memory or z.
     """
+    return _by_kind("torque", actuators, given)
+
+
+def heard(
+    actuators: Sequence[ActuatorElement], given: Sequence[tuple[jax.Array, Any]]
+) -> list[tuple[jax.Array, Any]]:
+    """The command () that the law of each actuator gets, and the memory that it gets.
+
+    given: the command () at the start of the step, and the memory then.
+    """
+    return _by_kind("late", actuators, given)
+
+
+def _by_kind(
+    law_name: str, actuators: Sequence[ActuatorElement], given: Sequence[tuple]
+) -> list[tuple[jax.Array, Any]]:
+    """What a method of each actuator returns, two things, of what it takes."""
     kinds: dict[Any, list[int]] = {}
     laws: dict[int, Any] = {}
     for i, actuator in enumerate(actuators):
@@ -45,11 +62,11 @@ def outputs(
     for those in kinds.values():
         if len(those) == 1:
             (i,) = those
-            found[i] = called(actuators[i].torque, *given[i])
+            found[i] = called(getattr(actuators[i], law_name), *given[i])
             continue
         rows = [(laws[i], given[i]) for i in those]
         law, taken = jax.tree.map(lambda *a: jnp.stack(a), *rows)
-        torques, after = jax.vmap(lambda law, given: law.torque(*given))(law, taken)
+        first, after = jax.vmap(lambda law, given: getattr(law, law_name)(*given))(law, taken)
         for k, i in enumerate(those):
-            found[i] = torques[k], jax.tree.map(lambda a, k=k: a[k], after)
+            found[i] = first[k], jax.tree.map(lambda a, k=k: a[k], after)
     return [found[i] for i in range(len(actuators))]

@@ -44,6 +44,7 @@ _NO_BIAS = 0
 _DC_MOTOR, _ORIENTATION, _PID = 3, 4, 5  # of mjtGain, in MuJoCo 4
 _POSITION, _VELOCITY, _FEEDFORWARD, _VOLTAGE = 1, 2, 4, 8  # MuJoCo's mjtCtrlInput
 _QUATERNION = 2  # MuJoCo's mjCHART_QUAT
+_LINEAR = 1  # how a delay interpolates: MuJoCo has 0, "zoh", 1, "linear", and 2, "cubic"
 _NO_DYNAMICS, _INTEGRATOR, _FILTER, _EXACT_FILTER, _MUSCLE_DYNAMICS = range(5)
 
 
@@ -127,31 +128,41 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
         return "actuators of tendons around shapes that are missing"
     if model.actuator_trntype[a] == _BODY:
         return "actuators that pull bodies into contact (adhesion)"
-    delayed = _delay(model, a)
+    if _delay(model, a) and model.actuator_history[a, 1] > _LINEAR:
+        return "actuators with delays that interpolate by cubic polynomials"
     if gain == _ORIENTATION:
-        held = dynamics or delayed or model.actuator_biasprm[a, 0]
-        return "orientations with activations, delays or a constant" if held else ""
+        held = dynamics or model.actuator_biasprm[a, 0]
+        return "orientations with activations or a constant" if held else ""
     if _is_controlled(model, a):
-        return "controllers with delays" if delayed else ""
+        return ""
     known = max(gain, bias) <= _MUSCLE and dynamics <= _MUSCLE_DYNAMICS
     if not known and _affine(model, a) is None:
         return "actuators with gains, biases or dynamics but those of affine laws and muscles"
-    if delayed and (dynamics or model.actuator_history[a, 1]):
-        return "actuators with delays and activations, or with delays that interpolate"
     return ""
 
 
 def _delay(model: Any, a: int) -> float:
     """The delay of an actuator in s; 0 before MuJoCo 4.
 
-    MuJoCo rounds it up to whole steps of the file, of which it keeps as many as it has samples.
+    MuJoCo keeps as many steps of the file as it has samples. Without interpolation it rounds the
+    delay up to whole steps; linear interpolation is what `Delayed` does.
     """
     delay = float(getattr(model, "actuator_delay", np.zeros(_count(model)))[a])
     if not delay:
         return 0.0
     h = float(model.opt.timestep)
-    steps = np.ceil(delay / h * (1 - 1e-9))
+    steps = delay / h
+    if model.actuator_history[a, 1] < _LINEAR:
+        steps = np.ceil(steps * (1 - 1e-9))
     return float(min(steps, model.actuator_history[a, 0]) * h)
+
+
+def _late(model: Any, a: int) -> dict[str, Any]:
+    """The delay of an actuator, as fields; none without one."""
+    delay = _delay(model, a)
+    if not delay:
+        return {}
+    return {"delay": delay, "most_steps": max(int(model.actuator_history[a, 0]), _STEPS)}
 
 
 def _is_muscle(model: Any, a: int) -> bool:
@@ -228,8 +239,9 @@ def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
     dynamics, parameters = model.actuator_dyntype[a], model.actuator_dynprm[a]
     acts = model.actuator_actrange[a].copy() if model.actuator_actlimited[a] else None
     own = {"activation_range": acts, "lead": _lead(model, a)}
-    delay = _delay(model, a)
-    if _is_muscle(model, a) and not delay:
+    delay = _late(model, a)
+    place = place | delay
+    if _is_muscle(model, a):
         return _muscle(model, a, place | ranges | own)
     gain, bias, curves = _gain_and_bias(model, a)
     ranges |= curves
@@ -241,9 +253,6 @@ def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
         elif dynamics != _INTEGRATOR:
             own["time_constant"] = max(float(parameters[0]), _LEAST)
         return ActivatedActuator(gain=gain, bias=bias, **own, **ranges, **place)
-    if delay:
-        steps = max(int(model.actuator_history[a, 0]), _STEPS)
-        place = place | {"delay": delay, "most_steps": steps}
     simple = not (curves or np.any(gain[1:])) and gain[0] >= 0 and bias[0] == 0
     if simple and gain[0] == 1 and not np.any(bias):
         found = [r for r in (commands, forces) if r is not None]
@@ -404,6 +413,7 @@ def _controlled(model: Any, a: int, place: dict[str, Any], labels: list[str]) ->
         "slew_lag": step,
         "command_range": _command_range(model, a),
         "force_range": _force_range(model, a),
+        **_late(model, a),
     }
     if not motor:
         if model.actuator_actlimited[a] and stateful:
@@ -439,7 +449,7 @@ def _inputs(model: Any, a: int, place: dict[str, Any], labels: list[str]) -> Ite
     first = _controls(model, a).start
     for i, label in enumerate(labels[1:], start=1):
         limits = _control_range(model, first + i)
-        yield ExtraCommand(name=label, command_range=limits, **place)
+        yield ExtraCommand(name=label, command_range=limits, **_late(model, a), **place)
 
 
 def _orientation(
@@ -464,7 +474,9 @@ def _orientation(
     most = float(model.actuator_forcerange[a, 1]) if model.actuator_forcelimited[a] else None
     if quaternion:
         limits = _control_range(model, first)
-        yield ExtraCommand(name=labels[0], transmission=along(np.eye(3)[0]), command_range=limits)
+        along_x = along(np.eye(3)[0])
+        limits = {"command_range": limits, **_late(model, a)}
+        yield ExtraCommand(name=labels[0], transmission=along_x, **limits)
     for i, label in enumerate(axes):
         others = [*(labels[:1] if quaternion else ()), *(n for n in axes if n != label)]
         yield OrientationServo(
@@ -478,6 +490,7 @@ def _orientation(
             kd=-model.actuator_biasprm[a, 2],
             max_torque=most,
             command_range=_control_range(model, first + len(labels) - 3 + i),
+            **_late(model, a),
         )
 
 

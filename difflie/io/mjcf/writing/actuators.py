@@ -112,8 +112,10 @@ def write_actuators(draft: Draft) -> None:
             draft.faults.append(f"the lead of {actuator}, which is not that of other actuators")
     timestep = float(draft.option.get("timestep", _TIMESTEP))
     for row in draft.root.findall("actuator/general[@delay]"):
-        steps = math.ceil(float(row.attrib["delay"]) / timestep)
-        row.set("nsample", str(max(int(row.attrib["nsample"]), steps)))
+        steps = float(row.attrib["delay"]) / timestep
+        row.set("nsample", str(max(int(row.attrib["nsample"]), math.ceil(steps))))
+        if not math.isclose(steps, round(steps), rel_tol=1e-9):
+            row.set("interp", "linear")
     for part in draft.system.couplings:
         if isinstance(part, SharedLimit) and not _write_shared(draft, part):
             draft.faults.append(f"the coupling {part}")
@@ -287,6 +289,9 @@ def law_attributes(actuator: Any) -> dict[str, str] | None:
 def _law_of(group: list[Any]) -> dict[str, Any] | None:
     """The numbers of actuators that are one in a file; None where that cannot say them."""
     first, *others = group
+    delays = [_delay(each) for each in group]
+    if any(str(delay) != str(delays[0]) for delay in delays):
+        return None
     if isinstance(first, Controlled):
         names = tuple(other.label for other in others)
         fits = names == first.partners and all(isinstance(other, ExtraCommand) for other in others)
@@ -376,7 +381,7 @@ def _orientation(group: list[Any], servos: list[OrientationServo]) -> dict[str, 
         "gainprm": np.array([kp]),
         "biasprm": np.array([0.0, -kp, -kd]),
     }
-    law |= _range("ctrlrange", servos[0].command_range)
+    law |= _range("ctrlrange", servos[0].command_range) | _delay(servos[0])
     return law if most is None else law | {"forcerange": np.array([0.0, float(most)])}
 
 
