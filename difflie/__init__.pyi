@@ -115,6 +115,7 @@ from .forces import FirstOrderHold as FirstOrderHold
 from .forces import FixedTendon as FixedTendon
 from .forces import FollowerForce as FollowerForce
 from .forces import GeneralActuator as GeneralActuator
+from .forces import Inerter as Inerter
 from .forces import JointCoupling as JointCoupling
 from .forces import JointDrag as JointDrag
 from .forces import JointForce as JointForce

@@ -14,7 +14,7 @@ import difflie as dl
 EXAMPLES = (
     *"load chain tree from_dh Body Revolute Prismatic Free Spherical System Frame".split(),
     *"attach Spring Damper Rope PlaneContact Motor Drive PositionServo constrain assemble".split(),
-    *"GeneralActuator ExtraCommand JointTransmission EffortLimit PolynomialForce".split(),
+    *"GeneralActuator ExtraCommand JointTransmission EffortLimit PolynomialForce Inerter".split(),
     *"touching distance".split(),
     *"forward_dynamics inverse_dynamics mass_matrix bias_force gravity_force passive_force".split(),
     *"body_poses body_twists body_jacobian geometric_jacobian center_of_mass energy".split(),

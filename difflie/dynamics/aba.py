@@ -31,7 +31,7 @@ def aba(
     """The acceleration (nv,) under the generalised force tau (nv,) at (q (nq,), v (nv,)).
 
     wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames. Only for
-    systems without mimic joints, whose coordinates are independent.
+    systems without mimic joints and inerters, whose coordinates are independent.
     """
     t = tree.topology
     poses = tree.poses(q)

@@ -22,6 +22,7 @@ from ..system.arguments import check_independent, checked
 from ..system.frame import Frame, as_frame
 from ..system.kinematic_tree import Tree
 from ..system.named_frames import placement
+from ..system.protocols import InertiaElement
 from ..system.system import System
 from ..system.validation import ModelError, format_value
 from . import centroidal, coriolis, derivatives, energy, forward, jacobians, kinematics, regressor
@@ -107,10 +108,11 @@ def placed(system: System, frame: Index | Frame) -> Place:
 
 
 def bare_tree(system: System) -> Tree:
-    """The `Tree` of bodies and joints alone; what is attached to them causes no new compilation."""
-    bare: dict[str, Any] = {"couplings": (), "constraints": (), "actuators": ()}
+    """The `Tree` of bodies, joints and inerters; what else is there causes no new compilation."""
+    heavy = tuple(part for part in system.couplings if isinstance(part, InertiaElement))
+    bare: dict[str, Any] = {"couplings": heavy, "constraints": (), "actuators": ()}
     bare |= {"sensors": (), "frames": {}, "states": {}}
-    if any(getattr(system, name) for name in bare):
+    if any(len(getattr(system, name)) > len(kept) for name, kept in bare.items()):
         system = replace(system, **bare)
     return Tree.of(system)
 
@@ -396,7 +398,7 @@ def mass_factorisation(system: System, q: ArrayLike) -> Factorisation:
     """
     checked(system)
     what = f"{system.name}: mass_factorisation"
-    check_independent(system.topology, what, "solve with mass_matrix or mass_solve instead")
+    check_independent(system, what, "solve with mass_matrix or mass_solve instead")
     return evaluated(factorised, system, q=q)
 
 
@@ -460,7 +462,7 @@ def closed_form(
     """
     checked(system)
     what = f"{system.name}: closed_form"
-    check_independent(system.topology, what, "build the system without mimic joints")
+    check_independent(system, what, "build the system without mimic joints and inerters")
     if not system.nv:
         raise ValueError(f"{system.name}: closed_form needs a joint that moves, and none does")
     return evaluated(closed, system, q=q, v=v, frames=frames)

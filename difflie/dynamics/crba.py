@@ -16,6 +16,7 @@ from ..groups.components import Vector
 from ..spatial import Inertia, Symmetric
 from ..system.kinematic_tree import Tree
 from ..system.traverse import backward_pass, tree_algorithm
+from .inertances import inertance_matrix
 from .paths import dense, projected
 
 
@@ -36,4 +37,5 @@ def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     lower = dense(t, projected(tree, poses, screws, momenta))
     below = jnp.asarray(~np.eye(t.n_dofs, dtype=bool), lower.dtype)
     matrix = lower + (lower * below).T + tree.armature[:, None] * (1 - below)
-    return jax.vmap(tree.generalised)(jax.vmap(tree.generalised)(matrix).T)
+    M = jax.vmap(tree.generalised)(jax.vmap(tree.generalised)(matrix).T)
+    return M + inertance_matrix(tree, q) if tree.inerters else M

@@ -30,6 +30,7 @@ from ..spatial import Force, Motion
 from ..system.kinematic_tree import Tree
 from .coriolis import Turning
 from .forward import acceleration
+from .inertances import inertance_force, inertance_matrix
 from .rnea import rnea
 from .screws import Screws, generalised_matrix, masks, pairs, screws, total
 
@@ -46,7 +47,7 @@ def of_inverse_dynamics(
     """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv)."""
     s = screws(tree, q)
     by_q, by_v = _state_derivatives(tree, s, q, v, a, wrench)
-    return by_q, by_v, _mass(tree, s)
+    return by_q, by_v, _mass(tree, s, q)
 
 
 def of_forward_dynamics(
@@ -95,13 +96,15 @@ def _forward(
     """The acceleration (nv,), and its derivatives."""
     s = screws(tree, q)
     # From the tips to the root there is no fill-in (Featherstone 2005): the zeros of the tree stay.
-    factor = jax.scipy.linalg.cho_factor(_mass(tree, s)[::-1, ::-1])
+    factor = jax.scipy.linalg.cho_factor(_mass(tree, s, q)[::-1, ::-1])
 
     def solve(x: jax.Array) -> jax.Array:
         return jax.scipy.linalg.cho_solve(factor, x[::-1])[::-1]
 
     forces = _wrenches(tree, s, *s.motion(tree.rates(v), tree.rates(0 * v)), wrench)
     bias = tree.generalised(s.axes.dot(s.composite(forces)))
+    if tree.inerters:
+        bias = bias + inertance_force(tree, q, v, jnp.zeros_like(v))
     a = solve(tau - bias)
     by_q, by_v = _state_derivatives(tree, s, q, v, a, wrench)
     unit = jnp.eye(v.shape[0], dtype=v.dtype)
@@ -110,14 +113,15 @@ def _forward(
     return a, (by_q, by_v, by_tau)
 
 
-def _mass(tree: Tree, s: Screws) -> Float[Array, "nv nv"]:
+def _mass(tree: Tree, s: Screws, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """The mass matrix (nv, nv): S_j . Ic_j S_k for dof j not before k.
 
     As `crba`, but from the screws already at hand, without two more passes along the tree.
     """
     momentum = s.composite(s.inertia) @ s.axes
     matrix = pairs(s, near=(momentum, s.axes), far=momentum)
-    return generalised_matrix(tree, matrix + jnp.diag(tree.armature))
+    M = generalised_matrix(tree, matrix + jnp.diag(tree.armature))
+    return M + inertance_matrix(tree, q) if tree.inerters else M
 
 
 def _wrenches(
@@ -138,7 +142,7 @@ def _state_derivatives(
     wrench: Float[Array, "nb 6"] | None,
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """dtau/dq and dtau/dv, each (nv, nv)."""
-    if s.gradients is not None:
+    if s.gradients is not None or any(part.turns for part in tree.inerters):
         return _differentiated(tree, q, v, a, wrench)
     twists, gains = s.motion(tree.rates(v), tree.rates(a))
     wrenches = _wrenches(tree, s, twists, gains, wrench)

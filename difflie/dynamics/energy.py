@@ -12,15 +12,17 @@ from ..groups.components import Vector
 from ..spatial import Inertia, Symmetric
 from ..system.kinematic_tree import Tree
 from ..system.traverse import tree_algorithm
+from .inertances import inertance_energy
 from .kinematics import body_twist_components, body_world_poses, dof_poses, dof_twists
 
 
 @tree_algorithm
 def kinetic_energy(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
-    """sum V . I V / 2 + sum armature v^2 / 2 in J, a scalar."""
+    """sum V . I V / 2 + sum armature v^2 / 2 in J, a scalar, with that of inertances."""
     twists, rates = dof_twists(tree, q, v), tree.rates(v)
     bodies = twists.dot(tree.inertia @ twists)
-    return jnp.sum(bodies + tree.armature * rates * rates) / 2
+    energy = jnp.sum(bodies + tree.armature * rates * rates) / 2
+    return energy + inertance_energy(tree, q, v) if tree.inerters else energy
 
 
 @tree_algorithm

@@ -54,9 +54,9 @@ def mass_inverse(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
 
 
 def _solve(tree, q, v, tau, wrench):
-    if tree.multiplier is None:
+    if tree.independent:
         return aba(tree, q, v, tau, wrench)
-    # A mimic joint couples branches, so that M no longer factors along the tree.
+    # A mimic joint or an inerter couples branches, so that M no longer factors along the tree.
     bias = rnea(tree, q, v, jnp.zeros_like(v), wrench)
     factor = jax.scipy.linalg.cho_factor(crba(tree, q))
     return jax.scipy.linalg.cho_solve(factor, tau - bias)
@@ -71,7 +71,8 @@ def _read(tree: Tree, wrench: bool) -> Tree:
     joints = tree.system.joints
     read = tree.placement, tree.pitch, tree.inertia, tree.multiplier, tree.shift
     read = *read, tree.system.gravity, joints.armature, joints.numbers
-    read = (*read, tree.offset) if wrench else read
+    read = (*read, tree.offset) if wrench or tree.inerters else read
+    read = *read, *tree.inerters
     kept = {id(a) for a in jax.tree.leaves(read)}
     return jax.tree.map(lambda a: a if id(a) in kept else None, tree)
 

@@ -5,7 +5,8 @@ A_i = Ad_{X_i}^-1 A_p + S_i a_i + ad(V_i) S_i v_i + b_i,      A_world = (0, -g)
 F_i = I_i A_i - ad(V_i)^T I_i V_i - F_ext + sum over children of Ad_{X_c}^-T F_c
 tau_i = S_i . F_i + armature_i a_i
 
-with b_i the bias acceleration of the joint, at its last dof.
+with b_i the bias acceleration of the joint, at its last dof. What inertances add is in
+`inertances`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from jaxtyping import Array, Float
 
 from ..system.kinematic_tree import Tree
 from ..system.traverse import forward_pass, tree_algorithm
+from .inertances import inertance_force
 from .statics import backpropagated
 
 
@@ -56,4 +58,5 @@ def rnea(
         (poses, screws, rates, accelerations, tree.inertia, bias, external),
     )
     efforts = backpropagated(tree, poses, screws, forces)
-    return tree.generalised(efforts + tree.armature * accelerations)
+    tau = tree.generalised(efforts + tree.armature * accelerations)
+    return tau + inertance_force(tree, q, v, a) if tree.inerters else tau

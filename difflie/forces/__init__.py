@@ -38,6 +38,7 @@ from .energy import energy as energy
 from .energy import stiffness_matrix as stiffness_matrix
 from .fluid import BoxInFluid as BoxInFluid
 from .fluid import EllipsoidInFluid as EllipsoidInFluid
+from .inerter import Inerter as Inerter
 from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold

@@ -181,7 +181,7 @@ class Machine(ConvexMechanics):
     def parts(self) -> np.ndarray:
         # Tendons, actuators along lengths and mimic joints may connect trees.
         tree = self.tree
-        connected = tree.multiplier is not None or _tendons(tree) or levers(tree.system)
+        connected = not tree.independent or _tendons(tree) or levers(tree.system)
         return np.zeros(tree.topology.nv, int) if connected else trees_of(tree)
 
     def free(self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar) -> Free:

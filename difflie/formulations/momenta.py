@@ -45,7 +45,7 @@ class MomentumFormulation(Formulation):
     def check(cls, method: Method, system: System) -> None:
         t, what = system.topology, f"simulate: {method.name}"
         check_constant(t, what)
-        check_independent(t, what, "use another method, such as RKMK4")
+        check_independent(system, what, "use another method, such as RKMK4")
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
         return TreeMechanics(self.tree, t + h / 2, inputs)

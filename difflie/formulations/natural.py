@@ -23,6 +23,7 @@ from ..groups.components import Vector
 from ..integrators.energy_momentum import FrameMechanics, Step
 from ..integrators.method import Method, Scalar, State
 from ..spatial import Transform
+from ..system.arguments import check_independent
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import called
@@ -112,7 +113,9 @@ class NaturalFormulation(Formulation):
 
     @classmethod
     def check(cls, method: Method, system: System) -> None:
-        check(system.topology, f"simulate: {method.name}")
+        what = f"simulate: {method.name}"
+        check(system.topology, what)
+        check_independent(system, what, "use another method, such as RKMK4")
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> FrameMechanics:
         return NaturalTree(self.tree, self.natural, t + h / 2, inputs)

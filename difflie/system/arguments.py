@@ -12,8 +12,8 @@ import numpy as np
 from jax.core import Tracer
 
 from ..groups.manifold import FlatManifold
+from .protocols import InertiaElement
 from .system import System
-from .topology import Topology
 from .validation import as_array, check_shape, format_value, in_precision, real_numbers, warn
 
 # Distances of a point from its manifold, of a quaternion | |p| - 1 |: what is rounding, of numbers
@@ -22,8 +22,15 @@ QUATERNION_ROUNDING = 2e-6
 QUATERNION_TOLERANCE = 1e-3
 
 
-def check_independent(t: Topology, what: str, fix: str) -> None:
-    """Raises ValueError if a joint mimics another; the message names `what` and the fix."""
+def check_independent(system: System, what: str, fix: str) -> None:
+    """Raises ValueError if a joint mimics another, or an inerter couples branches.
+
+    The message names `what` and the fix.
+    """
+    t = system.topology
+    for part in system.couplings:
+        if isinstance(part, InertiaElement):
+            raise ValueError(f"{what} needs an inertia in each joint, but there is {part}; {fix}")
     mimics = [t.joints[b] for b, source in enumerate(t.mimics) if source is not None]
     if mimics:
         raise ValueError(

@@ -25,7 +25,7 @@ from ..groups.components import Matrix, Vector
 from ..spatial import Force, Inertia, Motion, Screw, Transform
 from .frozen import frozen, is_frozen, unfreeze
 from .joints import Joint
-from .protocols import ConstraintElement
+from .protocols import ConstraintElement, InertiaElement
 from .system import System, carried_tree, carrying
 from .topology import Topology
 from .tree_numbers import merged, tree_numbers
@@ -94,6 +94,16 @@ class Tree(eqx.Module):
     def armature(self) -> Float[Array, " n_dofs"]:
         """The rotor inertia along each dof (kg m^2 or kg)."""
         return self.system.joints.armature
+
+    @property
+    def inerters(self) -> list[InertiaElement]:
+        """What has inertia along lengths."""
+        return [part for part in self.system.couplings if isinstance(part, InertiaElement)]
+
+    @property
+    def independent(self) -> bool:
+        """Whether M factors along the tree; mimic joints and inerters couple its branches."""
+        return self.multiplier is None and not self.inerters
 
     def with_constraints(self, constraints: tuple[ConstraintElement, ...]) -> Tree:
         """The same tree with other constraints."""

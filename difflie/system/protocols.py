@@ -44,6 +44,25 @@ class ForceElement(Protocol):
 
 
 @runtime_checkable
+class InertiaElement(Protocol):
+    """A force element that has inertia along a length."""
+
+    @property
+    def inertance(self) -> jax.Array:
+        """b () in kg or kg m^2."""
+        ...
+
+    @property
+    def turns(self) -> bool:
+        """Whether the moment arm depends on the configuration."""
+        ...
+
+    def arm(self, tree: Any, q: jax.Array) -> jax.Array:
+        """The moment arm J (nv,) of the length at q (nq,)."""
+        ...
+
+
+@runtime_checkable
 class ActuatorElement(Protocol):
     """A law from a command to one torque in N m or force in N, with or without a memory."""
 

@@ -36,7 +36,6 @@ OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "EQUALITY")
 ACTING = (
     "actuators",
     "actearly",
-    "armature of tendons",
     "nonlinear",
     "yield",
     "plugins",

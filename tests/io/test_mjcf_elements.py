@@ -60,11 +60,14 @@ def test_actuators_of_ball_joints_are_heavy(tmp_path, gear, on):
 
 
 @needs_mujoco_4
-def test_other_heavy_actuators_are_named(tmp_path):
-    """On tendons armature of actuators is left out, and said to be."""
+def test_heavy_actuators_of_tendons(tmp_path):
+    """Their armature and damping are along the tendon."""
     tendon = '<tendon><fixed name="t"><joint joint="j" coef="2"/></fixed></tendon>'
-    said = read(tmp_path, "", rest=tendon + ACTUATOR.format('name="m" tendon="t"', HEAVY))[2]
-    assert "actuators of tendons and others but for damping ('m')" in said
+    motor = ACTUATOR.format('name="m" tendon="t" gear="3"', HEAVY)
+    system, model, said = read(tmp_path, "", rest=tendon + motor)
+    ours, theirs = accelerations(system, model)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-10)
+    assert "actuators of tendons and others but for armature and damping ('m')" in said
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,21 @@ def test_wrapped_tendons(tmp_path, kind):
         np.testing.assert_allclose(still, -slope, atol=1e-10)
 
 
+HEAVY = """<tendon>
+<fixed name="t" armature=".7"><joint joint="h" coef="2"/><joint joint="sl" coef="-3"/></fixed>
+<spatial name="p" armature="2" stiffness="3"><site site="w"/><site site="s0"/><site site="s2"/>
+</spatial></tendon>"""
+
+
+def test_armature_of_tendons(tmp_path):
+    """Of fixed and spatial ones, as inertia along them; also in the saved file."""
+    system, model, said = read(tmp_path, TREE.format(HEAVY))
+    assert "tendon" not in said and sum(isinstance(c, dl.Inerter) for c in system.couplings) == 2
+    check(system, model)
+    dl.save(system, tmp_path / "again.xml")
+    check(system, mujoco.MjModel.from_xml_path(str(tmp_path / "again.xml")))
+
+
 def test_friction_of_tendons_is_smooth():
     """Coulomb friction against the rate of the length: 0.5 N times the moment arm."""
     cart = dl.chain([dl.Body(name="cart", joint=dl.Prismatic(name="x"), mass=1.0)])

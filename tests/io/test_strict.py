@@ -189,7 +189,7 @@ KINDS = {
         {},
     ),
     "mocap": ({"bodies": '<body name="m" mocap="true"/>'}, "motion of mocap bodies ('m')", {}),
-    "armature": ({"f": 'armature=".1"'}, "armature of tendons ('f')", {}),
+    "armature": ({"f": 'armature=".1"'}, None, {}),
     "motor": (
         {"more": '<actuator><motor name="u" joint="j"/></actuator>'},
         "actuators but for",

@@ -33,7 +33,7 @@ from ...forces.transmissions.site import branching
 from ...system import Free, Prismatic, Revolute, Spherical, System
 from ...system.frame import Frame
 from ..robot_files import of_quaternion
-from .joints import ON_JOINTS, TYPES, gears, moved_joints, outputs, rotors
+from .joints import ON_JOINTS, TYPES, gears, moved_joints, outputs
 from .names import actuator_names, command_names, input_words
 from .tendons import lost, tendon_transmission
 
@@ -91,9 +91,6 @@ def unread_actuators(
     several = [a for a in read if _total_limit(model, a) is None and not _is_summed(model, a)]
     what = "limits of the sum of actuators with gravity compensation, or that exclude 0"
     yield what, "actuator", several
-    weights = rotors(model)["armature"]
-    heavy = [a for a in read if weights[a] and model.actuator_trntype[a] not in ON_JOINTS]
-    yield "armature of actuators of tendons", "actuator", heavy
 
 
 def _count(model: Any) -> int:

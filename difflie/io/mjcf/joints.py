@@ -121,7 +121,7 @@ def unused_drives(model: Any) -> Iterator[tuple[str, str, list[int]]]:
     found: dict[str, list[int]] = {
         "actuators but for armature, damping and the limits of effort": [],
         "actuators of ball and free joints but for armature and damping": [],
-        "actuators of tendons and others but for damping": [],
+        "actuators of tendons and others but for armature and damping": [],
     }
     scalar, several, others = found.values()
     for a, on in enumerate(model.actuator_trntype):

@@ -13,6 +13,7 @@ from ...forces import (
     Coupling,
     Damper,
     FixedTendon,
+    Inerter,
     JointCoupling,
     JointTendon,
     Path,
@@ -38,17 +39,20 @@ _JOINT, _PULLEY, _SITE, _, _CYLINDER = range(1, 6)
 def tendon_couplings(
     model: Any, bodies: Sequence[str], joints: Sequence[str], stops: bool
 ) -> Iterator[Coupling | JointCoupling]:
-    """The springs, dampers and friction of a MuJoCo model's tendons, and the stops at their limits.
+    """The springs, dampers, friction and inertia of a MuJoCo model's tendons, and their stops.
 
     bodies, joints: the names of its bodies but the world, and of its joints. stops: whether limits
     are read; those whose force a sensor reads have a name. Through sites only, a single
     springlength is a `Spring`; a range from 0 to a length, in which the tendon is slack, is a
     `Rope`. All else is a `Tendon` or a `JointTendon`.
     """
-    named = stop_names(model) if stops else {}
+    named, heavy = stop_names(model) if stops else {}, inertances(model)
     for tendon in range(model.ntendon):
         if lost(model, tendon):
             continue
+        if heavy[tendon]:
+            held = tendon_transmission(model, tendon, bodies, joints)
+            yield Inerter(transmission=held, inertance=heavy[tendon])
         sites, spring = _sites(model, tendon), _spring(model, tendon)
         numbers = _law(model, tendon) | (_stop(model, tendon) if stops else {})
         stiffness, damping = (numbers[name] for name in ("stiffness", "damping"))
@@ -129,8 +133,14 @@ def unused_tendons(model: Any) -> Iterator[tuple[str, str, list[int]]]:
     """The features of tendons that `tendon_couplings` ignores, "tendon", and which have them."""
     gone = [t for t in range(model.ntendon) if lost(model, t)]
     yield "tendons around shapes that are missing", "tendon", gone
-    armature = getattr(model, "tendon_armature", np.zeros(model.ntendon))
-    yield "armature of tendons", "tendon", np.flatnonzero(armature).tolist()
+
+
+def inertances(model: Any) -> NDArray:
+    """The armature of each tendon (ntendon,), with that of its actuators; 0 in older versions."""
+    found = np.array(getattr(model, "tendon_armature", np.zeros(model.ntendon)), float)
+    along = model.actuator_trntype == TENDON
+    np.add.at(found, model.actuator_trnid[along, 0], rotors(model)["armature"][along])
+    return found
 
 
 def tendon_yields(model: Any) -> NDArray:

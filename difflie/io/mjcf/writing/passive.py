@@ -15,6 +15,7 @@ from ....forces import (
     EffortLimit,
     EllipsoidInFluid,
     FixedTendon,
+    Inerter,
     JointStop,
     JointTendon,
     PointForce,
@@ -90,6 +91,8 @@ def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:
         tendon.attrib |= _of_law(part, gear * excess(draft, part.transmission))
         _note_stop(draft, part, tendon)
         return True
+    if isinstance(part, Inerter):
+        return _write_inerter(draft, part, name)
     along = part.transmission if isinstance(part, Tendon) else None
     if isinstance(along, SpatialTendon) and float(along.gear) == 1:
         tendon = write_spatial(draft, along, name)
@@ -103,6 +106,17 @@ def _write(draft: Draft, part: Any, bodies: list[Body]) -> bool:
     if isinstance(part, YieldingJointTendon | YieldingTendon):
         return _write_yielding_tendon(draft, part, name)
     return isinstance(part, PointForce) and _write_compensation(draft, part, bodies)
+
+
+def _write_inerter(draft: Draft, part: Inerter, name: str) -> bool:
+    """Writes inertia along a tendon as one of its own; whether it is along one."""
+    along = part.transmission
+    if not isinstance(along, FixedTendon | SpatialTendon):
+        return False
+    write = write_fixed if isinstance(along, FixedTendon) else write_spatial
+    tendon = write(draft, along, name)  # pyright: ignore[reportArgumentType]
+    tendon.set("armature", numbers(float(part.inertance) * float(along.gear) ** 2))
+    return True
 
 
 def _note_stop(draft: Draft, part: JointTendon | Tendon, tendon: Element) -> None:
