@@ -173,6 +173,25 @@ KINDS = {
         "surface velocities of geoms ('g')",
         {"contacts": True},
     ),
+    "adhesion": (
+        {"g": 'adhesion="2"', "h": ""},
+        "adhesion of geoms ('g')",
+        {"contacts": True},
+    ),
+    "pair adhesion": (
+        {"more": PAIR.format('adhesion="2"')},
+        "adhesion of contact pairs ('p')",
+        {"contacts": True},
+    ),
+    "asleep": (
+        {
+            "bodies": '<body name="z" sleep="init" pos="0 0 9"><freejoint/>'
+            f'<geom size=".1" {STILL}/></body>',
+            "more": '<option><flag sleep="enable"/></option>',
+        },
+        "bodies that begin asleep ('z')",
+        {},
+    ),
     "pair softness": (
         {"more": PAIR.format('solreffriction=".1 1"')},
         "contact pairs ('p')",
@@ -198,12 +217,16 @@ KINDS = {
 }
 
 
+# Files in which geoms touch by their masks.
+TOUCHING = "contacts", "touching", "belt", "adhesion"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_strict_mjcf_knows_each_kind(tmp_path, kind):
     """Guards what would change the motion, with its line and the option that reads it."""
     has, said, options = KINDS[kind]
     usual = {"g": STILL, "h": STILL, "bodies": "", "more": "", "j": "", "k": "", "f": ""}
-    if ("more" in has and "<pair" in has["more"]) or kind in ("contacts", "touching", "belt"):
+    if ("more" in has and "<pair" in has["more"]) or kind in TOUCHING:
         # Bodies that are joined to each other touch in pairs only.
         usual["bodies"] = '<body pos="0 0 3"><freejoint/><geom size=".1" mass="1"/></body>'
     file = tmp_path / "m.xml"

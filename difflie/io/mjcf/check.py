@@ -6,6 +6,7 @@ names and that are not there. After: the features that are left out, which a war
 
 from __future__ import annotations
 
+import importlib
 import ntpath
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...system.validation import ModelError, format_value
 from ..robot_files import plain, refuse_other_files
@@ -222,6 +224,19 @@ def unused(
             yield f"{what} ({listed(model, kind, found)})"
 
 
+def _asleep(model: Any) -> NDArray:
+    """The bodies that do not move until they are touched, where MuJoCo lets bodies sleep."""
+    mujoco = importlib.import_module("mujoco")
+    flag = getattr(mujoco.mjtEnableBit, "mjENBL_SLEEP", 0)
+    if not model.opt.enableflags & int(flag):
+        return np.zeros(0, int)
+    policy = np.append(model.tree_sleep_policy, -1)
+    asleep = policy[model.body_treeid] == int(mujoco.mjtSleepPolicy.mjSLEEP_INIT)
+    # The first body of each tree.
+    _, first = np.unique(model.body_treeid, return_index=True)
+    return np.intersect1d(first, np.flatnonzero(asleep))
+
+
 def features(
     model: Any, disabled: set[str], acting: Acting
 ) -> Iterator[tuple[str, str, Iterable[int]]]:
@@ -237,4 +252,5 @@ def features(
         yield from unread_contacts(model, disabled)
     yield from unused_equalities(model, disabled)
     yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)
+    yield "bodies that begin asleep", "body", _asleep(model)
     yield "times of keyframes", "key", np.flatnonzero(model.key_time)

@@ -83,6 +83,10 @@ def unread_contacts(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, 
     belts = np.any(getattr(model, "geom_surfacevel", np.zeros((model.ngeom, 1))), axis=1)
     touching = np.isin(np.arange(model.ngeom), touching_geoms(model, disabled))
     yield "surface velocities of geoms", "geom", np.flatnonzero(belts & touching).tolist()
+    sticky = getattr(model, "geom_adhesion", np.zeros(model.ngeom)) != 0
+    yield "adhesion of geoms", "geom", np.flatnonzero(sticky & touching).tolist()
+    sticky = getattr(model, "pair_adhesion", np.zeros(model.npair)) != 0
+    yield "adhesion of contact pairs", "pair", np.flatnonzero(sticky).tolist()
     soft = np.flatnonzero(np.any(model.pair_solreffriction, axis=1))
     yield "softness (solreffriction) of contact pairs", "pair", soft.tolist()
     friction = model.pair_friction
