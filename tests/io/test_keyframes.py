@@ -102,3 +102,13 @@ def test_configurations_begin_in_a_state(machine, tmp_path):
         ),
     ):
         start_of(read_config(file), "simulation.method", "RKMK4")
+
+
+def test_mocap_bodies_of_keyframes_are_named(tmp_path):
+    """Guards that a keyframe in which one is elsewhere is in the warning, and no other."""
+    body = '<body name="m" mocap="true" pos="1 2 3"/><body name="n" mocap="true"/>'
+    keys = '<key name="same"/><key name="moved" mpos="1 2 3 0 0 1"/>'
+    text = XML.replace("<worldbody>", f"<worldbody>{body}").replace(' time="2"', "")
+    (tmp_path / "m.xml").write_text(text.replace("</keyframe>", f"{keys}</keyframe>"))
+    with pytest.warns(UserWarning, match=r"poses of mocap bodies of keyframes \('moved'\)"):
+        dl.load(tmp_path / "m.xml")

@@ -163,6 +163,18 @@ def test_what_is_left_out_and_renamed_is_named(tmp_path):
     assert [s.name for s in system.sensors] == ["j_sensor", "hand_imu"]
 
 
+@pytest.mark.skipif(mujoco.__version__ < "4", reason="this MuJoCo has no sensors that are late")
+def test_late_sensors_are_named(tmp_path):
+    """Guards that delays and intervals, which readings have not, are in the warning."""
+    late = """<mujoco><worldbody><body><joint name="h"/>
+    <geom size=".1" contype="0" conaffinity="0"/></body></worldbody><sensor>
+    <jointpos name="a" joint="h" delay=".02" nsample="4"/>
+    <jointvel name="b" joint="h" interval=".05"/><jointpos name="c" joint="h"/></sensor></mujoco>"""
+    system, _, said = loaded(tmp_path, late)
+    assert "delays and intervals of sensors ('a', 'b')" in said
+    assert not system.not_modelled
+
+
 @pytest.mark.slow
 def test_fits_do_not_see_sensors_of_files(machine, tmp_path):
     """Guards patterns of parameters, names, linear fits and held joints against such sensors."""

@@ -207,6 +207,11 @@ KINDS = {
         "softness (solref, solimp) of equality constraints ('e')",
         {},
     ),
+    "torquescale": (
+        {"more": '<equality><weld name="e" body1="a" torquescale="2"/></equality>'},
+        "softness (torquescale) of equality constraints ('e')",
+        {},
+    ),
     "mocap": ({"bodies": '<body name="m" mocap="true"/>'}, "motion of mocap bodies ('m')", {}),
     "armature": ({"f": 'armature=".1"'}, None, {}),
     "motor": (

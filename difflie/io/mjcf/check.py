@@ -224,6 +224,23 @@ def unused(
             yield f"{what} ({listed(model, kind, found)})"
 
 
+def _mocap_keys(model: Any) -> NDArray:
+    """The keyframes in which mocap bodies are elsewhere than in the file."""
+    there = np.flatnonzero(model.body_mocapid >= 0)
+    there = there[np.argsort(model.body_mocapid[there])]
+    moved = np.zeros(model.nkey, bool)
+    for given, usual in ((model.key_mpos, model.body_pos), (model.key_mquat, model.body_quat)):
+        moved |= np.any(given != usual[there].ravel(), axis=1)
+    return np.flatnonzero(moved)
+
+
+def _late_sensors(model: Any) -> NDArray:
+    """The sensors that MuJoCo 4 reads later, or only at times."""
+    late = getattr(model, "sensor_delay", np.zeros(model.nsensor)) != 0
+    sampled = np.any(getattr(model, "sensor_interval", np.zeros((model.nsensor, 2))), axis=1)
+    return np.flatnonzero(late | sampled)
+
+
 def _asleep(model: Any) -> NDArray:
     """The bodies that do not move until they are touched, where MuJoCo lets bodies sleep."""
     mujoco = importlib.import_module("mujoco")
@@ -254,3 +271,5 @@ def features(
     yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)
     yield "bodies that begin asleep", "body", _asleep(model)
     yield "times of keyframes", "key", np.flatnonzero(model.key_time)
+    yield "poses of mocap bodies of keyframes", "key", _mocap_keys(model)
+    yield "delays and intervals of sensors", "sensor", _late_sensors(model)

@@ -17,6 +17,8 @@ _STILL = {
     *("skins", "cameras", "lights"),
     *("custom numbers", "custom texts", "custom tuples"),
     "times of keyframes",
+    "poses of mocap bodies of keyframes",
+    "delays and intervals of sensors",
 }
 # The sections of the file with the elements of a kind, or their tags.
 _SECTIONS = {"actuator": "actuator", "tendon": "tendon", "eq": "equality", "pair": "contact"}
