@@ -52,10 +52,15 @@ HEAP = """<mujoco><option cone="elliptic"/>
 </mujoco>"""
 
 
+OVERRIDE = """<option o_margin=".015" o_friction=".6 .6 .04 .003 .003" o_solref=".05 .8">
+<flag override="enable"/></option>"""
+
+
 @pytest.mark.slow
-def test_the_pairs_are_those_of_mujoco(tmp_path):
+@pytest.mark.parametrize("option", ["", OVERRIDE], ids=["own", "override"])
+def test_the_pairs_are_those_of_mujoco(tmp_path, option):
     """Guards which geoms touch, with which friction and margin: of a heap in which all overlap."""
-    (tmp_path / "m.xml").write_text(HEAP)
+    (tmp_path / "m.xml").write_text(HEAP.replace("<asset>", f"{option}<asset>"))
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
@@ -73,6 +78,14 @@ def test_the_pairs_are_those_of_mujoco(tmp_path):
     assert ours.keys() == theirs.keys()
     for pair, numbers in ours.items():
         np.testing.assert_allclose(numbers, theirs[pair], atol=1e-12, err_msg=str(pair))
+    if option:
+        assert all(c.solref.tolist() == [0.05, 0.8] for c in data.contact)
+        # By mass, which the stiffness is in proportion to.
+        usual = tmp_path / "usual.xml"
+        usual.write_text(HEAP.replace('solref="-3000 -50"', ""))
+        others = quietly(dl.load, usual, contacts=True).couplings[0].stiffness
+        ratios = np.asarray(contact.stiffness) / np.asarray(others)
+        np.testing.assert_allclose(ratios, ratios[0], rtol=1e-9)
 
 
 FALL = """<mujoco><option cone="elliptic" timestep="0.001"/><worldbody>
