@@ -548,7 +548,7 @@ def inverse_dynamics_regressor(
 
     q (nq,), v (nv,), a (nv,). pi (10 nb,) is `inertial_parameters(system).ravel()`, in kg, kg m and
     kg m^2. Armature (kg m^2 or kg) belongs to the joints and not to pi; without mimic joints its
-    part is `system.joints.armature * a`.
+    part is `system.joints.armature * a`. That of an `Inerter` is in neither.
     """
     return evaluated(regressor.effort_columns, system, q=q, v=v, a=a)
 
