@@ -91,6 +91,11 @@ class ConvexFormulation(Formulation):
                 f"simulate: {method.name} has most_points={method.most_points}; give one or more, "
                 "or None"
             )
+        if not method.recovery > 0:
+            raise ValueError(
+                f"simulate: {method.name} has recovery={method.recovery}; give a speed above 0 in "
+                "m/s, or infinity"
+            )
         for c in system.couplings:
             stops = isinstance(c, Contact | ShapeContact | JointStop | RotationStop)
             if stops and _differ(c.exponent, 1):

@@ -123,6 +123,16 @@ class BesideTheMotion(Formulation):
     def record(self, state: WithStates) -> Any:
         return self.motion.record(state.inner)
 
+    def impacts(self, state: WithStates) -> jax.Array | None:
+        return self.motion.impacts(state.inner)
+
+    def crowded(self, state: WithStates) -> tuple[jax.Array, int] | None:
+        return self.motion.crowded(state.inner)
+
+    @property
+    def small(self) -> bool:
+        return self.motion.small
+
 
 @jax.jit  # traced once for both halves of a step
 def _to_middle(

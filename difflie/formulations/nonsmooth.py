@@ -47,7 +47,7 @@ class NonsmoothFormulation(Formulation):
         return Machine(self.tree, t + h / 2, inputs)
 
     def record(self, state: State) -> ContactMotion:
-        p, rounds, impacts = state.memory
+        p, rounds, impacts, _ = state.memory
         k = 3 * len(unilateral(self.tree).constraints)
         return ContactMotion(p[: len(p) - k], p[len(p) - k :].reshape(-1, 3), rounds, impacts)
 

@@ -8,9 +8,11 @@ the costs of `impulse_laws`. The function has one minimum, and Newton's method f
 anywhere. At it A (v' - v*) = J^T g, with the impulses g = -dl/du.
 
 A gap closes at the end of the step: the target of its rate is -gap / h while it is open, and -gap /
-(h + tau) where surfaces overlap, with the relaxation time tau. R_n is that of the stiffness, 1 / (h
-k (h + tau)), and at least 1 / (4 pi^2) of the inverse mass that the contact moves; tau is then
-h / pi. Castro, Permenter and Han 2022, section V.
+(h + tau) where surfaces overlap, with the relaxation time tau. R_n is 1 / (h k (h + tau)) of the
+stiffness k, which is at most such that R_n is 1 / (4 pi^2) of the inverse mass that the contact
+moves; tau is then h / pi. Castro, Permenter and Han 2022, section V. A deep overlap would fly apart
+at that rate. So tau is longer where the target would be above the speed of recovery, and R_n, with
+the same k, smaller: what stands still is held as before.
 
 Two targets make this Coulomb's law but for what changes in a step. mu |u_t| is taken off that of
 the gap, with the slip expected at the end of the step: the cone alone would hold what slides h mu
@@ -143,8 +145,19 @@ class Impulses(NamedTuple):
     friction: Any
 
 
+class Pace(NamedTuple):
+    """How long a step is, h (s), and at what speed () stiff overlaps are pushed out at most.
+
+    usual (s): the length of the steps by which stiffness is limited.
+    """
+
+    h: jax.Array
+    usual: jax.Array
+    recovery: jax.Array
+
+
 class Memory(NamedTuple):
-    """The impulses of the step before.
+    """The impulses of the step before, as of one that is `usual` long () in s.
 
     impacts (): how many times something has hit so far at times that are not located. crowded ():
     in how many steps surfaces overlapped at points that were left out.
@@ -153,6 +166,11 @@ class Memory(NamedTuple):
     impulses: Impulses
     impacts: Any
     crowded: Any
+    usual: Any
+
+    def of_steps(self, share: jax.Array) -> Memory:
+        """With the impulses of steps that are `share` () times as long."""
+        return self._replace(impulses=jax.tree.map(lambda g: share * g, self.impulses))
 
 
 class ConvexMechanics(Flights):
@@ -202,59 +220,68 @@ class ConvexContact(Method):
     Coulomb's law in each step. most_points: so many contact points of many act in a step, those
     with the least gaps; None for eight to each shape that touches. Where more overlap, the result
     of the run says so. Systems whose points fit into one native program, and located impacts, take
-    all. Castro, Permenter and Han 2022.
+    all. recovery: at what speed in m/s or rad/s overlaps are pushed out at most, of what is stiffer
+    than a step resolves; what gives is pushed out at 1 / dissipation at most. Castro, Permenter and
+    Han 2022.
     """
 
     moments: bool = False
     located: bool = False
     most_points: int | None = None
+    recovery: float = 0.5
 
     equations: ClassVar[type] = ConvexMechanics
     implicit: ClassVar[bool] = True
     order: ClassVar[int] = 1
+    steps_alike: ClassVar[bool] = False
     # Of springs and dampers between points, which act at the start of a step.
     stability: ClassVar[tuple[float, float]] = 2.0, 2.0
 
     def init(self, problem: ConvexMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         none = jnp.zeros((), y[0].dtype)
-        return State(y, Memory(problem.nothing, none, none))
+        return State(y, Memory(problem.nothing, none, none, jnp.asarray(h, none.dtype)))
 
     def step(
         self, problem: ConvexMechanics, t: Scalar, state: State, h: Scalar
     ) -> tuple[State, Bool[Array, ""]]:
         (q, v), last = state.y, state.memory
         stepped = _located if self.located else _step
-        y, memory, found = stepped(problem, q, v, last, jnp.asarray(h, v.dtype))
+        h, recovery = (jnp.asarray(x, v.dtype) for x in (h, self.recovery))
+        pace = Pace(h, last.usual, recovery)
+        y, memory, found = stepped(problem, q, v, last.of_steps(h / last.usual), pace)
+        memory = memory.of_steps(last.usual / h)
         *y, reached = problem.position(*y)
         found = found & reached
         return State(*chosen(found, (tuple(y), memory), (state.y, last))), found
 
 
 def _step(
-    problem: ConvexMechanics, q: jax.Array, v: jax.Array, last: Memory, h: jax.Array
+    problem: ConvexMechanics, q: jax.Array, v: jax.Array, last: Memory, pace: Pace
 ) -> tuple[tuple, Memory, Bool[Array, ""]]:
     """q and v at the end of the step, its impulses, and whether they were found ()."""
+    h = pace.h
     free = problem.free(q, v, h)
     met = _met(problem, q, v, free.metric)
     end, before = met.moving(free.momentum), met.points.recalled(last.impulses)
-    touch, *others = _laws(met, v, end, before, h)
+    touch, *others = _laws(met, v, end, before, pace)
     laws = [touch.convex(_expected_slip(met, touch, v, end)), *others]
     after, p, found = least_velocity(free.metric, free.momentum, met.each, laws, v, end)
     # What comes faster than what acts can let it in a step.
     coming, arriving = met.closing(v), met.closing(end)
-    hits = (met.gaps > 0) & (met.gaps + h * arriving < 0) & ~met.closed(before, h)
+    hits = (met.gaps > 0) & (met.gaps + h * arriving < 0) & ~met.closed(before, pace)
     hits = hits & (coming < -jnp.abs(arriving - coming))
     impacts = last.impacts + jnp.sum(hits.astype(v.dtype))
     impulses = met.points.remembered(Impulses(*parts(laws, p)), last.impulses)
     nearest, crowded = met.points.nearest, last.crowded
     crowded = crowded if nearest is None else crowded + nearest.crowded
-    return problem.coast(q, after, h), Memory(impulses, impacts, crowded), found
+    return problem.coast(q, after, h), Memory(impulses, impacts, crowded, last.usual), found
 
 
 def _located(
-    problem: ConvexMechanics, q: jax.Array, v: jax.Array, last: Memory, h: jax.Array
+    problem: ConvexMechanics, q: jax.Array, v: jax.Array, last: Memory, pace: Pace
 ) -> tuple[tuple, Memory, Bool[Array, ""]]:
     """As `_step`, with impacts at their times and Coulomb's law."""
+    h = pace.h
     start, trees = _met(problem, q, v, problem.free(q, v, h).metric), problem.trees
     member = jnp.asarray(trees[:, None] == np.arange(1 + max(trees, default=0)))
     touched = jnp.any((start.normals != 0)[:, :, None] & member, axis=1)
@@ -268,7 +295,7 @@ def _located(
         def ended(state: tuple, _: Any) -> tuple:
             guess, known, after = state
             free, target = arrival.free(after), arrival.falling(normals, after) + rebound
-            usual = _laws(met, before, free, last.impulses, h)
+            usual = _laws(met, before, free, last.impulses, pace)
             laws = _hit(met, usual, arrival.hits, jnp.maximum(target, 0))
             v, p, _, found = coulomb_velocity(
                 met.metric, free, met.rows, laws, guess, known, *hardness(h.dtype)
@@ -287,11 +314,11 @@ def _located(
             normals=normals,
             rebound=rebound,
             presses=_pressures(impulses) > 0,
-            memory=Memory(impulses, last.impacts, last.crowded),
+            memory=last._replace(impulses=impulses),
             found=jnp.all(found[-1]),
         )
 
-    return located(problem, q, v, touched, start.closed(last.impulses, h), h, 0.0, jump)
+    return located(problem, q, v, touched, start.closed(last.impulses, pace), h, 0.0, jump)
 
 
 class Met(eqx.Module):
@@ -361,14 +388,14 @@ class Met(eqx.Module):
         """How an impulse (nv,) changes v."""
         return jax.scipy.linalg.cho_solve((self.factor, True), impulse)
 
-    def closed(self, last: Impulses, h: Float[Array, ""]) -> Bool[Array, " k"]:
+    def closed(self, last: Impulses, pace: Pace) -> Bool[Array, " k"]:
         """Which contacts hit nothing in a step: equations, what is soft, and what pressed before.
 
         last: the impulses of the step before.
         """
         points, lines, mobility = self.points, self.lines, self.mobility
         of_points, of_lines = _mean(mobility.points), _ease(mobility.lines)
-        soft = [_softness(*a, h)[0] for a in ((of_points, points), (of_lines, lines))]
+        soft = [_softness(*a, pace)[0] for a in ((of_points, points), (of_lines, lines))]
         never = jnp.concatenate((~points.exists, lines.lower < 0))
         return never | jnp.concatenate(soft) | (_pressures(last) > 0)
 
@@ -386,20 +413,20 @@ def _pressures(impulses: Impulses) -> Float[Array, " k"]:
 
 
 def _laws(
-    met: Met, before: jax.Array, end: jax.Array, last: Impulses, h: jax.Array
+    met: Met, before: jax.Array, end: jax.Array, last: Impulses, pace: Pace
 ) -> tuple[Coulomb, Intervals, Discs, Intervals, Intervals]:
     """The laws of all that meets, of contact points Coulomb's.
 
     before, end (nv,): v before the step, and after it without impulses. last: the impulses of the
-    step before; h (s).
+    step before.
     """
     mobility, dry = met.mobility, met.dry.rows
     light = replace(dry, entries=dry.entries**2).of(1 / jnp.diag(met.metric))[:, 0]
     return (
-        _contact_law(met.points, mobility.points, before, end, last.points, h),
+        _contact_law(met.points, mobility.points, before, end, last.points, pace),
         *_moment_laws(met.points, mobility, last),
-        _line_law(met.lines, mobility.lines, before, end, last.lines, h),
-        _dry_law(jnp.where(light > 0, light, 1), h * met.dry.most[:, None], last.friction),
+        _line_law(met.lines, mobility.lines, before, end, last.lines, pace),
+        _dry_law(jnp.where(light > 0, light, 1), pace.h * met.dry.most[:, None], last.friction),
     )
 
 
@@ -439,13 +466,13 @@ def _contact_law(
     before: jax.Array,
     end: jax.Array,
     last: jax.Array,
-    h: jax.Array,
+    pace: Pace,
 ) -> Coulomb:
     """The law of contact points; mobility (k, 3, 3): the inverse masses that they move."""
     inverse_mass = _mean(mobility)
     coming, arriving = (points.rows[:, :1].of(v)[:, 0] for v in (before, end))
-    _, normal, target = _softness(inverse_mass, points, h)
-    bounces, target = _rebound(points, target, coming, arriving, h)
+    _, normal, target = _softness(inverse_mass, points, pace)
+    bounces, target = _rebound(points, target, coming, arriving, pace.h)
     normal = jnp.where(bounces, _STIFF * inverse_mass, normal)
     tangent = jnp.where(bounces, _STIFF, _TANGENT) * inverse_mass
     kept = jnp.where((last[:, 0] > 0)[:, None], tangent[:, None] * last[:, 1:], 0)
@@ -493,32 +520,35 @@ def _line_law(
     before: jax.Array,
     end: jax.Array,
     last: jax.Array,
-    h: jax.Array,
+    pace: Pace,
 ) -> Intervals:
     """The law of equations and stops; as `_contact_law`."""
     inverse_mass = _ease(mobility)
     coming, arriving = (lines.rows.of(v)[:, 0] for v in (before, end))
-    _, softness, target = _softness(inverse_mass, lines, h)
-    bounces, target = _rebound(lines, target, coming, arriving, h)
+    _, softness, target = _softness(inverse_mass, lines, pace)
+    bounces, target = _rebound(lines, target, coming, arriving, pace.h)
     softness = jnp.where(bounces, _STIFF * inverse_mass, softness)
     # An equation holds at the end of the step, but for what changes in its impulse.
     always, dry = lines.lower < 0, _DRY * inverse_mass
     softness = jnp.where(always, dry, softness)
-    target = jnp.where(always, dry * last[:, 0] - lines.gaps / h, target)
+    target = jnp.where(always, dry * last[:, 0] - lines.gaps / pace.h, target)
     upper = jnp.full_like(lines.lower, jnp.inf)
     return Intervals(softness[:, None], target[:, None], lines.lower, upper)
 
 
 def _softness(
-    inverse_mass: jax.Array, of: Points | Lines, h: jax.Array
+    inverse_mass: jax.Array, of: Points | Lines, pace: Pace
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Whether gaps give, R_n of them, and the target rates at which they close."""
-    near = inverse_mass / (4 * math.pi**2)
-    soft = 1 / (h * of.stiffness * (h + of.relaxation))
-    gives = soft > near
-    tau = jnp.where(gives, of.relaxation, h / math.pi)
+    h, usual, shortest = pace.h, pace.usual, pace.usual / math.pi
+    # With this stiffness R_n is 1 / (4 pi^2) of the inverse mass in a usual step.
+    most = 4 * math.pi**2 / (inverse_mass * usual * (usual + shortest))
+    gives = of.stiffness * (usual + of.relaxation) < most * (usual + shortest)
+    stiffness = jnp.where(gives, of.stiffness, most)
+    slowed = jnp.maximum(shortest, -of.gaps / pace.recovery - h)
+    tau = jnp.where(gives, of.relaxation, slowed)
     rate = -of.gaps / (h + jnp.where(of.gaps > 0, 0, tau))
-    return gives, jnp.where(gives, soft, near), rate
+    return gives, 1 / (h * stiffness * (h + tau)), rate
 
 
 def _rebound(

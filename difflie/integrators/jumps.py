@@ -106,12 +106,14 @@ class NonsmoothMechanics(Flights):
 class Memory(NamedTuple):
     """The impulses p (m,) of the step before, and the number () of rounds that they took.
 
-    impacts (): how many times contacts have hit so far at times that are not located.
+    The impulses are as of a step that is `usual` long () in s. impacts (): how many times contacts
+    have hit so far at times that are not located.
     """
 
     impulses: Any
     rounds: Any
     impacts: Any
+    usual: Any
 
 
 class Closing(NamedTuple):
@@ -141,7 +143,7 @@ def jumped(
     """
     none, zero = jnp.zeros(len(contacts.A), free.dtype), jnp.zeros((), free.dtype)
     if not contacts.A.size:
-        return free, Memory(none, zero, zero), jnp.asarray(True)
+        return free, Memory(none, zero, zero, zero), jnp.asarray(True)
     coming = jnp.minimum(closing.coming, 0)
 
     def ended(state: tuple, first: jax.Array) -> tuple:
@@ -169,7 +171,7 @@ def jumped(
     share = _limited(jnp.sum(gained * product(contacts.M, gained)) / 2, work)
     # All of what bounces, or only a part of it.
     after, p = (a[1] + share * (a[0] - a[1]) for a in (v, p))
-    return after, Memory(p, jnp.max(rounds), zero), jnp.all(solved)
+    return after, Memory(p, jnp.max(rounds), zero, zero), jnp.all(solved)
 
 
 def _limited(square: Float[Array, ""], work: Float[Array, " 2"]) -> Float[Array, ""]:

@@ -46,11 +46,14 @@ class Method(eqx.Module):
     equations: the class of the problems that it integrates, such as `VectorField`, or a
     `difflie.formulations.Formulation` of its own. time_symmetric: whether a step -h leads from the
     end of a step back to its start, up to rounding. implicit: whether a step solves equations.
+    steps_alike: whether its memory serves steps of the same length only; before a shorter one it
+    then begins anew.
     """
 
     equations: ClassVar[type]
     time_symmetric: ClassVar[bool] = False
     implicit: ClassVar[bool] = False
+    steps_alike: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod

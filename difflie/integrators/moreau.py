@@ -53,11 +53,12 @@ class Moreau(Method):
     equations: ClassVar[type] = NonsmoothMechanics
     implicit: ClassVar[bool] = True
     order: ClassVar[int] = 1
+    steps_alike: ClassVar[bool] = False
     stability: ClassVar[tuple[float, float]] = 2.0, 2.0
 
     def init(self, problem: NonsmoothMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         none, zero = jnp.zeros(problem.size, y[0].dtype), jnp.zeros((), y[0].dtype)
-        return State(y, Memory(none, zero, zero))
+        return State(y, Memory(none, zero, zero, jnp.asarray(h, zero.dtype)))
 
     def step(
         self, problem: NonsmoothMechanics, t: Scalar, state: State, h: Scalar
@@ -69,7 +70,8 @@ class Moreau(Method):
             y, memory, found = _step(problem, q, v, last, h)
         *y, reached = problem.position(*y)
         found = found & reached
-        nothing = jax.tree.map(jnp.zeros_like, memory)
+        memory = memory._replace(impulses=last.usual / h * memory.impulses, usual=last.usual)
+        nothing = jax.tree.map(jnp.zeros_like, memory)._replace(usual=last.usual)
         return State(*chosen(found, (tuple(y), memory), (state.y, nothing))), found
 
 

@@ -365,8 +365,8 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
         kept = None if memories is None else timed(memories, h)
         acting = given.remembering(loop.tree.system, kept)
         acting = acting.held(t0, q, v) if formulation.reads_once else acting
-        # The method's own memory belongs to steps of another length.
-        state = formulation.init(t0, q, v, h, acting)
+        again = formulation.method.steps_alike
+        state = formulation.init(t0, q, v, h, acting) if again else inner
         torques = loop.delivered(formulation.tree, acting, q, v)
         return *formulation.step(t0, state, h, acting), torques
 

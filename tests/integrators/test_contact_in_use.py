@@ -1,0 +1,67 @@
+"""Convex and nonsmooth steps where motions are used: events, records, sweeps, fits and problems."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import difflie as dl
+from difflie.constraints import PointOnPlane
+
+G = 9.81
+
+
+def puck(friction=0.5, *, mass=2.0, hard=False):
+    """A point that slides along x and may leave the ground along z."""
+    rail = dl.Body(name="rail", joint=dl.Prismatic(axis=(1, 0, 0)), mass=0.5)
+    body = dl.Body(name="puck", joint=dl.Prismatic(axis=(0, 0, 1)), mass=mass)
+    system = dl.chain([rail, body])
+    if hard:
+        return dl.constrain(system, PointOnPlane(dl.Frame("puck"), dl.Frame(), friction=friction))
+    ends = [(None, (0, 0, 0)), ("puck", (0, 0, 0))]
+    return dl.attach(system, dl.PlaneContact(ends, 1e12, (0, 0, 1), friction=friction))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["ConvexContact", "Moreau"])
+def test_the_last_step_before_an_event_is_like_the_others(method):
+    """Guards a last step that forgets the impulses: it lifted what slides, and forces were off."""
+    system, dt = puck(hard=method == "Moreau"), 5e-3
+
+    def run(x):
+        def gate(t, q, v):
+            return 0.3 + x[1] - q[0]
+
+        v0 = jnp.stack([x[0], 0.0])
+        return dl.simulate(system, [0.0, 0.0], v0, dt=dt, steps=60, method=method, until=gate)
+
+    def end(x):
+        made = run(x)
+        return jnp.concatenate((made.q[-1], made.v[-1], made.t[-1:]))
+
+    made = run(jnp.array([2.0, 0.0]))
+    braking = 0.5 * G * 2.0 / 2.5
+    speed = np.sqrt(4 - 2 * braking * 0.3)
+    assert_allclose(made.v[-1], (speed, 0), atol=1e-2)
+    assert abs(made.v[-1, 1]) < 1e-6
+    assert_allclose(made.t[-1], (2 - speed) / braking, atol=dt)
+    impulses = made.states.points if method == "ConvexContact" else made.states.contacts
+    assert_allclose(impulses[-1, 0, 0], 2.0 * G * dt, rtol=1e-6)
+    start, d = jnp.array([2.0, 0.0]), 1e-6
+    slopes = np.stack([(end(start + d * e) - end(start - d * e)) / (2 * d) for e in np.eye(2)], 1)
+    for mode in (jax.jacfwd, jax.jacrev):
+        assert_allclose(jax.jit(mode(end))(start), slopes, atol=1e-6)
+
+
+def test_deep_overlaps_are_pushed_out_at_a_limited_speed():
+    """Guards the start in an overlap, which threw bodies up; what is held is held as before."""
+    system = puck()
+    speeds = {}
+    for recovery in (0.5, 1.0):
+        method = dl.ConvexContact(recovery=recovery)
+        run = dl.simulate(system, [0.0, -0.2], [0.0, 0.0], dt=1e-3, steps=600, method=method)
+        speeds[recovery] = float(run.v[:, 1].max())
+        assert_allclose(run.q[-1, 1], 0, atol=2e-6)
+        assert run.q[:, 1].max() < 1.1 * recovery**2 / (2 * G)
+    assert_allclose(list(speeds.values()), list(speeds), rtol=2e-2)
