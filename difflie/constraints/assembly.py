@@ -115,10 +115,14 @@ def _approached(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
     return jax.lax.while_loop(unfinished, nearer, start)[0]
 
 
+_OVERLAP = 1e-3
+
+
 def start_error(system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
     """The error () of a start q (nq,), v (nv,), in units of the tolerance: above 1 is invalid.
 
-    A start satisfies the constraints, overlaps no contact or stop, and has quaternions of unit
+    A start satisfies the constraints, overlaps contacts and stops by 1e-3 m or rad at most, as the
+    end of another motion may, and has quaternions of unit
     length. Concrete states are checked at once: raises `ModelError` for one that violates the
     constraints, and where these leave no degree of freedom; otherwise the error is 0. Traced states
     are not raised for.
@@ -143,7 +147,7 @@ def _start_error(tree: Tree, q: jax.Array, v: jax.Array) -> jax.Array:
         errors.append(jnp.max(jnp.abs(broken)) / (_tolerance(q) * (1 + speed)))
     if apart.constraints:
         gaps = equations(apart, q).residual()
-        errors.append(-jnp.min(gaps) / _overlap(q))
+        errors.append(-jnp.min(gaps) / _OVERLAP)
     return jnp.max(jnp.stack(errors))
 
 
@@ -153,11 +157,6 @@ def _tolerance(q: jax.Array) -> float:
     As much as projection corrects in the first step, or as a motion without it may have gathered.
     """
     return float(jnp.finfo(q.dtype).eps) ** 0.375
-
-
-def _overlap(q: jax.Array) -> float:
-    """How far contacts and stops may overlap at a start."""
-    return float(jnp.finfo(q.dtype).eps) ** 0.5
 
 
 def _check_kept(system: System, q: jax.Array, v: jax.Array) -> None:
@@ -186,7 +185,7 @@ def _check_apart(system: System, q: Float[Array, " nq"]) -> None:
         return
     gaps = _gaps(Tree.of(system), q)
     for gap, contact in zip(np.asarray(gaps), system.constraints, strict=True):
-        if gap < -_overlap(q):
+        if gap < -_OVERLAP:
             raise ModelError(
                 f"{system.name}: at the start {contact} is overlapped by {-gap:.3g}; "
                 "start where nothing overlaps"

@@ -22,11 +22,13 @@ from jaxtyping import Array, Bool, Float, Shaped
 from numpy.typing import NDArray
 
 from .. import native
+from ..constraints import bilateral, start_error
 from ..forces.actuators.acting import first_memories, next_memories, recalled, remember, timed
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
 from ..sensors.sensor import to_measured, to_true
 from ..simulate import simulate
+from ..simulate.result import NEVER
 from ..system.arguments import check_system
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -170,6 +172,7 @@ class Shooting(Problem):
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
         q0, v0 = to_true(system, q0, v0)
         tree, memories = Tree.of(system), self.remembered(system)
+        loops = bilateral(system)
         z0 = self.first_states(system)
         n = self.substeps
 
@@ -190,11 +193,11 @@ class Shooting(Problem):
                 control=tau[None],
                 method=self.method,
             )
-            # A motion that fails is like no measurement.
+            # A motion that fails is like no measurement. Measured starts may overlap at contacts.
+            failed = jnp.minimum(run.result.nonfinite_step, run.result.unsolved_step) < NEVER
+            moves = ~failed & (start_error(loops, q, v) <= 1)
             ends = run.q, run.v, run.z
-            state = tuple(
-                None if x is None else jnp.where(run.result.ok, x[-1], jnp.nan) for x in ends
-            )
+            state = tuple(None if x is None else jnp.where(moves, x[-1], jnp.nan) for x in ends)
             return (state, memories, acting), (state, memories)
 
         def motion(q0, v0, z0, dt, tau, memories):

@@ -9,6 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
+from difflie.constraints import PointOnPlane
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -51,6 +52,38 @@ def test_numbers_of_simulated_tosses_are_found():
     assert found.converged
     assert (np.abs(found.values - truth) < 3 * found.standard_errors).all()
     assert (found.standard_errors < 0.05 * truth).all()
+
+
+def puck(friction, restitution):
+    """A point that slides along x and bounces along z."""
+    rail = dl.Body(name="rail", joint=dl.Prismatic(axis=(1, 0, 0)), mass=0.5)
+    body = dl.Body(name="puck", joint=dl.Prismatic(axis=(0, 0, 1)), mass=2.0)
+    ends = dl.Frame("puck"), dl.Frame()
+    foot = PointOnPlane(*ends, friction=friction, restitution=restitution)
+    return dl.constrain(dl.chain([rail, body]), foot)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [dl.Moreau(located=True), dl.ConvexContact(located=True)])
+def test_hard_contacts_are_found_from_tosses(method):
+    """Friction and restitution, from rows of 10 ms with noise by which starts overlap, too."""
+    truth, rng = np.array([0.2, 0.6]), np.random.default_rng(0)
+    real, rough, logs = puck(*truth), puck(0.1, 0.75), []
+    for _ in range(3):
+        q0, v0 = [0.0, rng.uniform(0.05, 0.15)], rng.uniform((1, -1), (2, 0.5))
+        run = dl.simulate(real, q0, v0, dt=2e-3, steps=300, save_every=5, method=method)
+        q = run.q + 1e-4 * rng.normal(size=run.q.shape)
+        logs.append(di.Recording("toss", *(np.asarray(x) for x in (run.t, q, run.v))))
+    problem = di.Shooting.of(
+        *(rough, logs),
+        **{"window": 12, "position": 1e-4, "velocity": 0.05, "free": True, "substeps": 5},
+        method=method,
+    )
+    parameters = dl.Parameters(rough, ["constraints/0/friction", "constraints/0/restitution"])
+    found = di.fit(parameters, problem, loss=di.Cauchy(3.0))
+    assert found.converged
+    assert (np.abs(found.values - truth) < 3 * found.standard_errors).all()
+    assert (found.standard_errors < 0.01 * truth).all()
 
 
 @pytest.mark.thorough
