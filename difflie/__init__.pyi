@@ -232,6 +232,7 @@ from .simulate import Sampled as Sampled
 from .simulate import Trajectory as Trajectory
 from .simulate import adjoint as adjoint
 from .simulate import simulate as simulate
+from .simulate import smoothed as smoothed
 from .simulate import step as step
 from .sweep import Grid as Grid
 from .sweep import LatinHypercube as LatinHypercube

@@ -13,6 +13,7 @@ from .result import Ending as Ending
 from .result import Reconstruction as Reconstruction
 from .result import Result as Result
 from .simulation import simulate as simulate
+from .smoothed import smoothed as smoothed
 from .step import Stepped as Stepped
 from .step import step as step
 from .trajectory import Trajectory as Trajectory
