@@ -297,8 +297,11 @@ def _located(
             free, target = arrival.free(after), arrival.falling(normals, after) + rebound
             usual = _laws(met, before, free, last.impulses, pace)
             laws = _hit(met, usual, arrival.hits, jnp.maximum(target, 0))
+            of_points, of_lines = _mean(met.mobility.points), _ease(met.mobility.lines)
+            dry = [law.softness[:, :1] / _DRY for law in (*laws[1:3], laws[4])]
+            inverse = of_points[:, None], *dry[:2], of_lines[:, None], dry[2]
             v, p, _, found = coulomb_velocity(
-                met.metric, free, met.rows, laws, guess, known, *hardness(h.dtype)
+                met.metric, free, met.rows, laws, guess, known, inverse, hardness(h.dtype)[1]
             )
             after = again(jnp.sum(met.moved * p, axis=1))
             return (v, p, after), (v, p, Impulses(*parts(laws, p)), found)

@@ -95,27 +95,35 @@ def coulomb_velocity(
     laws: Sequence[Law],
     guess: Float[Array, " nv"],
     last: Float[Array, " m"],
-    hard: float,
+    mobility: Sequence[Float[Array, "k 1"]],
     soft: float,
 ) -> tuple[Float[Array, " nv"], Float[Array, " m"], Float[Array, ""], Bool[Array, ""]]:
     """v (nv,) by any laws, its impulses (m,), the rounds (), and whether it was found ().
 
-    free (nv,): v*. guess, last: of v and of the impulses. hard: the softness of the laws in parts
-    of the inverse masses that they move, or about that; soft: one with which there always is a
-    solution, which is taken where there is none near it by the laws.
+    free (nv,): v*. guess, last: of v and of the impulses. mobility: the inverse masses that the
+    impulses of each law move. soft: a softness in parts of these with which there always is a
+    solution, which is taken where there is none near it by laws that are harder.
     """
     nv = len(free)
-    every = [jnp.broadcast_to(law.softness, law.target.shape).ravel() for law in laws]
-    mobility = jnp.concatenate(every) / hard
+
+    def softened(least: float) -> list[jax.Array]:
+        """By what the laws are multiplied to be no harder than this, in parts of the masses."""
+        each = zip(laws, mobility, strict=True)
+        return [jnp.maximum(least * inverse / law.softness, 1) for law, inverse in each]
+
+    def flat(each: Sequence[jax.Array]) -> jax.Array:
+        wide = [jnp.broadcast_to(a, law.target.shape) for a, law in zip(each, laws, strict=True)]
+        return jnp.concatenate([a.ravel() for a in wide])
+
     # Velocities in units in which M has ones on its diagonal: rad/s and m/s are alike then. What
     # the impulses do is measured likewise.
-    unit, push = 1 / jnp.sqrt(jnp.diag(M)), jnp.sqrt(mobility)
+    unit, push = 1 / jnp.sqrt(jnp.diag(M)), jnp.sqrt(flat(mobility))
     scale = jnp.max(jnp.abs(free / unit))
 
-    def about(p: jax.Array, softness: float) -> list[Law]:
-        """Softer laws with the same solution, which has the impulses p / push."""
-        each = zip(laws, parts(laws, p / push), strict=True)
-        return [law.about(g, softness / hard) for law, g in each]
+    def about(p: jax.Array, least: float) -> list[Law]:
+        """Laws no harder than `least` with the same solution, which has the impulses p / push."""
+        each = zip(laws, parts(laws, p / push), softened(least), strict=True)
+        return [law.about(g, factor) for law, g, factor in each]
 
     def balance(laws: Sequence[Law], x: jax.Array) -> jax.Array:
         v = unit * x
@@ -125,16 +133,16 @@ def coulomb_velocity(
         return unit[:, None] * (M + product(A.T, steep(laws, A, unit * x, A))) * unit
 
     def associated(lower: jax.Array, softness: jax.Array) -> list[Law]:
-        softer, start, found = [law.softer(softness * (soft / hard)) for law in laws], 0, []
-        for law in softer:
+        start, found = 0, []
+        for law, factor in zip(laws, softened(soft), strict=True):
             k = len(law.target)
-            found.append(law.convex(lower[start : start + k]))
+            found.append(law.softer(softness * factor).convex(lower[start : start + k]))
             start += k
         return found
 
     def shift(x: jax.Array) -> jax.Array:
-        each = zip(laws, parts(laws, product(A, unit * x)), strict=True)
-        return jnp.concatenate([law.softer(soft / hard).excess(u) for law, u in each])
+        each = zip(laws, parts(laws, product(A, unit * x)), softened(soft), strict=True)
+        return jnp.concatenate([law.softer(factor).excess(u) for law, u, factor in each])
 
     # The root is differentiated with laws as soft as the masses: with steep ones most digits of
     # what slides would be lost.
@@ -144,7 +152,9 @@ def coulomb_velocity(
         return jnp.concatenate((moved, p - push * impulses(about(p, 1.0), A, unit * x)))
 
     def of_residual(x: jax.Array, p: jax.Array) -> jax.Array:
-        rows = jnp.concatenate((A * unit, -jnp.diag((1 - hard) * mobility / push)), axis=1)
+        each = zip(laws, softened(1.0), strict=True)
+        more = flat([(factor - 1) * law.softness for law, factor in each])
+        rows = jnp.concatenate((A * unit, -jnp.diag(more / push)), axis=1)
         lower = push[:, None] * steep(about(p, 1.0), A, unit * x, rows)
         upper = jnp.concatenate((M * unit, -A.T / push), axis=1)
         eye = jnp.eye(len(A), nv + len(A), nv, dtype=x.dtype)

@@ -60,12 +60,13 @@ class Law(eqx.Module):
         return self
 
     def softer(self, factor: Scalar) -> Self:
-        """The same law with `factor` times its softness."""
+        """The same law with `factor` times its softness, () or (k, 1) or (k, d)."""
         return replace(self, softness=factor * self.softness)
 
     def about(self, g: Float[Array, "k d"], factor: Scalar) -> Self:
-        """A softer law, by the factor, which gives g where this one does."""
-        target = self.target + (factor - 1) * self.softness * g
+        """A softer law, by a factor as of `softer`, which gives g where this one does."""
+        more = jnp.where(factor > 1, (factor - 1) * self.softness, 0)
+        target = self.target + more * g
         return replace(self, softness=factor * self.softness, target=target)
 
     def _soft(self, u: jax.Array) -> jax.Array:

@@ -144,14 +144,15 @@ def jumped(
     none, zero = jnp.zeros(len(contacts.A), free.dtype), jnp.zeros((), free.dtype)
     if not contacts.A.size:
         return free, Memory(none, zero, zero, zero), jnp.asarray(True)
-    coming = jnp.minimum(closing.coming, 0)
+    coming, (hard, soft) = jnp.minimum(closing.coming, 0), hardness(free.dtype)
 
     def ended(state: tuple, first: jax.Array) -> tuple:
         guess, last, restitution, free, still = state
         target = jnp.maximum(still - restitution * coming, closing.least)
         laws = _laws(contacts, target, closing.closed)
+        mobility = [law.softness[:, :1] / hard for law in laws]
         v, p, rounds, solved = coulomb_velocity(
-            contacts.M, free, contacts.A, laws, guess, last, *hardness(free.dtype)
+            contacts.M, free, contacts.A, laws, guess, last, mobility, soft
         )
         work = jnp.sum(p * product(contacts.A, before + v)) / 2
         if again is not None:

@@ -12,15 +12,15 @@ from difflie.constraints import PointOnPlane
 G = 9.81
 
 
-def puck(friction=0.5, *, mass=2.0, hard=False):
+def puck(friction=0.5, *, stiffness=1e12, hard=False):
     """A point that slides along x and may leave the ground along z."""
     rail = dl.Body(name="rail", joint=dl.Prismatic(axis=(1, 0, 0)), mass=0.5)
-    body = dl.Body(name="puck", joint=dl.Prismatic(axis=(0, 0, 1)), mass=mass)
+    body = dl.Body(name="puck", joint=dl.Prismatic(axis=(0, 0, 1)), mass=2.0)
     system = dl.chain([rail, body])
     if hard:
         return dl.constrain(system, PointOnPlane(dl.Frame("puck"), dl.Frame(), friction=friction))
     ends = [(None, (0, 0, 0)), ("puck", (0, 0, 0))]
-    return dl.attach(system, dl.PlaneContact(ends, 1e12, (0, 0, 1), friction=friction))
+    return dl.attach(system, dl.PlaneContact(ends, stiffness, (0, 0, 1), friction=friction))
 
 
 @pytest.mark.slow
@@ -65,3 +65,20 @@ def test_deep_overlaps_are_pushed_out_at_a_limited_speed():
         assert_allclose(run.q[-1, 1], 0, atol=2e-6)
         assert run.q[:, 1].max() < 1.1 * recovery**2 / (2 * G)
     assert_allclose(list(speeds.values()), list(speeds), rtol=2e-2)
+
+
+@pytest.mark.parametrize("stiffness", [1e4, 1e12])
+def test_a_step_without_an_impact_is_the_same_with_located_impacts(stiffness):
+    """Guards laws that are soft by themselves: they were taken as a hundred times softer."""
+    system = puck(0.0, stiffness=stiffness)
+
+    def end(x, located):
+        method = dl.ConvexContact(located=located)
+        made = dl.step(system, x[:2], x[2:4], 0.01, method=method, control=x[4:])
+        return jnp.concatenate((made.q, made.v))
+
+    at = jnp.array([0.0, -1e-3, 0.5, -0.1, 1.0, -40.0])
+    assert_allclose(end(at, True), end(at, False), atol=1e-9)
+    slopes, plain = (jax.jit(jax.jacfwd(lambda x, k=k: end(x, k)))(at) for k in (True, False))
+    assert_allclose(slopes, plain, atol=1e-7 * np.abs(plain).max())
+    assert np.abs(plain[3, 1]) > 1
