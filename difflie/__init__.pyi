@@ -95,6 +95,7 @@ from .dynamics import total_mass as total_mass
 from .dynamics import with_inertial_parameters as with_inertial_parameters
 from .forces import ActivatedActuator as ActivatedActuator
 from .forces import Actuator as Actuator
+from .forces import Adhesion as Adhesion
 from .forces import Axis as Axis
 from .forces import BoxInFluid as BoxInFluid
 from .forces import Bushing as Bushing

@@ -71,6 +71,7 @@ from .stateful import Stateful as Stateful
 from .tendons import JointTendon as JointTendon
 from .tendons import Tendon as Tendon
 from .tendons import TendonLaw as TendonLaw
+from .transmissions import Adhesion as Adhesion
 from .transmissions import CoordinateTransmission as CoordinateTransmission
 from .transmissions import FixedTendon as FixedTendon
 from .transmissions import JointTransmission as JointTransmission

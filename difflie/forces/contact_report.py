@@ -11,11 +11,13 @@ from jaxtyping import Array, Float
 
 from ..collision.pairs import Pair
 from ..groups.components import Vector, across
+from ..spatial import Force, Motion, Transform
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError
 from .contacts import Contact
-from .path import root
+from .coupling import Coupling
+from .path import Path, root
 from .points import point_frames, point_motions
 from .shape_contact import ShapeContact
 
@@ -38,6 +40,19 @@ class ContactReport(NamedTuple):
     slip: Float[Array, "*t m"]
 
 
+class IdleContact(Coupling):
+    """A contact whose forces a method finds itself: here it has none."""
+
+    contact: Contact | ShapeContact
+
+    @property
+    def path(self) -> Path:
+        return self.contact.path
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        return jax.tree.map(jnp.zeros_like, Force(frames.translation, frames.translation))
+
+
 def contact_of(system: System) -> ShapeContact:
     """The contacts of the shapes of a system; raises `ModelError` where nothing touches."""
     for coupling in system.couplings:
@@ -51,7 +66,8 @@ def contact_of(system: System) -> ShapeContact:
 
 def touching_couplings(system: System) -> list[Contact | ShapeContact]:
     """The compliant contacts of a system: those of bodies, each in its order, then of shapes."""
-    found = [c for c in system.couplings if isinstance(c, Contact | ShapeContact)]
+    couplings = [c.contact if isinstance(c, IdleContact) else c for c in system.couplings]
+    found = [c for c in couplings if isinstance(c, Contact | ShapeContact)]
     return sorted(found, key=lambda c: isinstance(c, ShapeContact))
 
 

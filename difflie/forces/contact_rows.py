@@ -26,7 +26,8 @@ class ContactPoints(NamedTuple):
     gaps (k,) in m, less margins; exists (k,): whether there is such a point; numbers (k,): those of
     the law by name. normal (k,), place (k,): in the world. moves (k, w): 1 for the dofs that move
     the second body and not the first, -1 for the others way round, else 0; dofs (k, w): which dofs
-    these are, None for all.
+    these are, None for all. bodies (k, 2): the names of the first and the second one, "" for the
+    world.
     """
 
     gaps: jax.Array
@@ -36,10 +37,11 @@ class ContactPoints(NamedTuple):
     place: Vector
     moves: jax.Array | np.ndarray
     dofs: jax.Array | np.ndarray | None = None
+    bodies: np.ndarray | None = None
 
-    def those(self, index: jax.Array) -> ContactPoints:
-        """The points of these numbers (p,)."""
-        return jax.tree.map(lambda a: jnp.asarray(a)[index], self)
+    def those(self, index: jax.Array | np.ndarray) -> ContactPoints:
+        """The points of these numbers (p,), without the names of their bodies."""
+        return jax.tree.map(lambda a: jnp.asarray(a)[index], self._replace(bodies=None))
 
     def with_few_dofs(self) -> ContactPoints:
         """The points with no more dofs than the one that most move."""
@@ -93,7 +95,15 @@ def _points_of(tree: Tree, contact: Contact | ShapeContact, q: jax.Array) -> Con
         for name in OF_PAIRS
     }
     gaps = gaps - numbers["margin"]
-    return ContactPoints(gaps, exists, numbers, normal, place, np.concatenate(signs))
+    names = np.array([name or "" for name in contact.path.bodies])
+    bodies = np.concatenate(
+        [
+            np.repeat(np.stack((names[m.first], names[m.second]), axis=1), k, axis=0)
+            for m, k in zip(found, counts, strict=True)
+        ]
+    )
+    signs = np.concatenate(signs)
+    return ContactPoints(gaps, exists, numbers, normal, place, signs, bodies=bodies)
 
 
 def _joined(*parts: Any) -> Any:

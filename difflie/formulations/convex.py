@@ -21,7 +21,7 @@ from ..dynamics.crba import crba
 from ..dynamics.free_flight import bases, pushed
 from ..forces.actuators.acting import joint_force_of, levers, slopes, torques
 from ..forces.bushing import RotationStop
-from ..forces.contact_report import touching_couplings
+from ..forces.contact_report import IdleContact, touching_couplings
 from ..forces.contact_rows import contact_points, contact_rows
 from ..forces.contacts import Contact
 from ..forces.effort_limits import limited
@@ -30,7 +30,7 @@ from ..forces.length_rows import length_rows
 from ..forces.shape_contact import ShapeContact
 from ..forces.springs import Rope
 from ..forces.tendons import JointTendon, Tendon
-from ..forces.transmissions import SpatialTendon
+from ..forces.transmissions import Adhesion, SpatialTendon
 from ..integrators.convex import (
     ConvexMechanics,
     Free,
@@ -303,16 +303,18 @@ class Machine(ConvexMechanics):
 def _without(tree: Tree, *numbers: str) -> Tree:
     """The tree without what the convex problem solves for, and without numbers of the joints."""
     system = unfreeze(tree.system)
-    kept = tuple(
-        replace(c, friction=0 * c.friction, length_range=None)
-        if isinstance(c, Tendon | JointTendon)
-        else c
-        for c in system.couplings
-        if not isinstance(c, _SOLVED)
-    )
+    adheres = any(isinstance(a.transmission, Adhesion) for a in system.actuators)
+    kept = []
+    for c in system.couplings:
+        if isinstance(c, Tendon | JointTendon):
+            kept.append(replace(c, friction=0 * c.friction, length_range=None))
+        elif isinstance(c, Contact | ShapeContact) and adheres:
+            kept.append(IdleContact(contact=c))
+        elif not isinstance(c, _SOLVED):
+            kept.append(c)
     none = np.zeros(tree.topology.n_dofs, tree.dtype)
     joints = replace(system.joints, **dict.fromkeys(numbers, none))
-    return replace(tree, system=replace(system, couplings=kept, joints=joints))
+    return replace(tree, system=replace(system, couplings=tuple(kept), joints=joints))
 
 
 def _differ(values: jax.Array, usual: float) -> bool:

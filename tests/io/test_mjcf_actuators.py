@@ -327,16 +327,14 @@ def test_sensors_of_unknown_parts():
         dq.ActuatorVelocity("drive")(rod, zero, zero, None, 0.0)
 
 
-LEFT = """<actuator><adhesion name="glue" body="a" ctrlrange="0 1"/>
-<general name="half" joint="h" dyntype="user"/>
+LEFT = """<actuator><general name="half" joint="h" dyntype="user"/>
 <motor name="push" joint="h2" gear="2"/></actuator>"""
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    """Adhesion and laws of users; and by default all of them, with how to read them."""
+    """Laws of users; and by default all of them, with how to read them."""
     system, _, said = read(tmp_path, TREE.format(LEFT))
     assert system.actuator_names == ("push",)
-    assert "actuators that pull bodies into contact (adhesion) ('glue')" in said
     assert "dynamics but those of affine laws and muscles ('half')" in said
     with pytest.warns(UserWarning, match=r"load\(..., actuators=True\) reads its actuators"):
         assert not dl.load(tmp_path / "m.xml").actuators

@@ -196,7 +196,9 @@ class Actuator(eqx.Module):
     @property
     def in_coordinates(self) -> bool:
         """Whether what it does follows from the coordinates of joints; else it acts on bodies."""
-        return self.joint is not None or isinstance(self.transmission, CoordinateTransmission)
+        held = self.transmission
+        coordinates = isinstance(held, CoordinateTransmission) and not held.follows_bodies
+        return self.joint is not None or coordinates
 
     def single_dof(self, system: System) -> int | None:
         """The index in v of the one degree of freedom at which it acts; None if there is none."""

@@ -1,10 +1,11 @@
 """Transmissions: lengths as functions of the configuration, through which actuators act.
 
 `transmission.py` says what they have in common, `joint.py`, `fixed_tendon.py`, `spatial_tendon.py`,
-`site.py` and `slider_crank.py` have one kind each, and `wrapping.py` the geometry of tendons around
-spheres and cylinders.
+`site.py`, `slider_crank.py` and `adhesion.py` have one kind each, and `wrapping.py` the geometry of
+tendons around spheres and cylinders.
 """
 
+from .adhesion import Adhesion as Adhesion
 from .fixed_tendon import FixedTendon as FixedTendon
 from .joint import JointTransmission as JointTransmission
 from .site import SiteTransmission as SiteTransmission

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -52,8 +53,10 @@ class Transmission(eqx.Module):
 class CoordinateTransmission(Transmission):
     """A transmission in the coordinates of joints: of one joint, or of several, as a fixed tendon.
 
-    It does not depend on where the bodies are.
+    follows_bodies: whether its moment arm depends on where the bodies are.
     """
+
+    follows_bodies: ClassVar[bool] = False
 
     @abc.abstractmethod
     def lever(

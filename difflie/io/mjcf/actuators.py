@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...forces import (
     ActivatedActuator,
     Actuator,
+    Adhesion,
     DCMotor,
     Drive,
     EffortLimit,
@@ -123,8 +124,6 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
         return "actuators of plugins"
     if model.actuator_trntype[a] == _TENDON and lost(model, int(model.actuator_trnid[a, 0])):
         return "actuators of tendons around shapes that are missing"
-    if model.actuator_trntype[a] == _BODY:
-        return "actuators that pull bodies into contact (adhesion)"
     if _delay(model, a) and model.actuator_history[a, 1] > _LINEAR:
         return "actuators with delays that interpolate by cubic polynomials"
     if gain == _ORIENTATION:
@@ -202,6 +201,8 @@ def _place(model: Any, a: int, names: Names, system: System) -> dict[str, Any]:
         held = JointTransmission(joint, gear, in_parent=bool(kind == _IN_PARENT))
     elif kind == _TENDON:
         held = tendon_transmission(model, first, names.bodies, names.joints, gear[0])
+    elif kind == _BODY:
+        held = Adhesion(names.bodies[first - 1], reach=_reach(model, first))
     elif kind == _SLIDER_CRANK:
         pin = _site(model, first, names)
         held = SliderCrank(
@@ -220,6 +221,13 @@ def _place(model: Any, a: int, names: Names, system: System) -> dict[str, Any]:
             common = branching(system, site.body, reference.body)
             held = SiteTransmission(site, gear, reference=reference, common=common)
     return {"transmission": held}
+
+
+def _reach(model: Any, body: int) -> float:
+    """Up to which gap in m of a contact adhesion acts: that of its geoms."""
+    own = model.geom_bodyid == body
+    each = (float(np.max(model.geom_gap[these], initial=0)) for these in (own, ~own))
+    return max(sum(each), _TOUCHING)
 
 
 def _site(model: Any, site: int, names: Names) -> Frame:
@@ -318,6 +326,7 @@ def _affine(model: Any, a: int) -> tuple[NDArray, NDArray] | None:
     return own[:3] * (1.0 if kind == _AFFINE else np.array([1.0, 0.0, 0.0])), bias
 
 
+_TOUCHING = 1e-6  # m, by which what rests may be off
 _LEAST = 1e-15  # MuJoCo's mjMINVAL, the least time constant
 _STEPS = 32  # how many steps a delay may have at least, as by default
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ....forces import (
     ActivatedActuator,
+    Adhesion,
     CurrentMotor,
     DCMotor,
     Drive,
@@ -254,6 +255,8 @@ def _place(draft: Draft, actuator: Any) -> tuple[dict[str, str], float] | None:
         where = {"tendon": _tendon(draft, held, label), "gear": numbers(held.gear)}
         fixed = isinstance(held, FixedTendon)
         return where, float(held.gear) * excess(draft, held) if fixed else 0.0
+    if isinstance(held, Adhesion):
+        return {"body": held.body}, 0.0
     if isinstance(held, SliderCrank):
         pin = draft.points(held.pin)[0]
         where = {"cranksite": pin, "slidersite": draft.site(held.slider)}
