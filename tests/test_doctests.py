@@ -15,7 +15,7 @@ EXAMPLES = (
     *"load chain tree from_dh Body Revolute Prismatic Free Spherical System Frame".split(),
     *"attach Spring Damper Rope PlaneContact Motor Drive PositionServo constrain assemble".split(),
     *"GeneralActuator ExtraCommand JointTransmission EffortLimit PolynomialForce Inerter".split(),
-    *"touching distance".split(),
+    *"touching distance Adhesion smoothed".split(),
     *"forward_dynamics inverse_dynamics mass_matrix bias_force gravity_force passive_force".split(),
     *"body_poses body_twists body_jacobian geometric_jacobian center_of_mass energy".split(),
     *"integrate difference simulate step Trajectory Sampled linearize".split(),

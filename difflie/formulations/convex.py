@@ -309,7 +309,7 @@ def _without(tree: Tree, *numbers: str) -> Tree:
         if isinstance(c, Tendon | JointTendon):
             kept.append(replace(c, friction=0 * c.friction, length_range=None))
         elif isinstance(c, Contact | ShapeContact) and adheres:
-            kept.append(IdleContact(contact=c))
+            kept.append(IdleContact(contact=c))  # pyright: ignore
         elif not isinstance(c, _SOLVED):
             kept.append(c)
     none = np.zeros(tree.topology.n_dofs, tree.dtype)

@@ -30,8 +30,9 @@ def smoothed(
     exact. Suh, Simchowitz, Zhang and Tedrake 2022. Raises ValueError for a spread that is not
     positive, or for too few samples.
 
-    >>> step = dl.smoothed(lambda x: jnp.maximum(x, 0.0), 0.5, samples=1000)
-    >>> print(jax.grad(step)(-0.5).round(2), jax.grad(step)(3.0).round(2))
+    >>> import jax
+    >>> kink = dl.smoothed(lambda x: jax.numpy.maximum(x, 0.0), 0.5, samples=1000)
+    >>> print(jax.grad(kink)(-0.5).round(2), jax.grad(kink)(3.0).round(2))
     0.16 1.0
     """
     given = [s for s in jax.tree.leaves(spread) if not isinstance(s, Tracer)]

@@ -29,12 +29,13 @@ class Adhesion(CoordinateTransmission):
 
     This is the transmission `body` of MuJoCo, of its actuator `adhesion`.
 
-    >>> ball = dl.Body(name="ball", joint=dl.Prismatic(axis=(0, 0, 1)), mass=2.0)
-    >>> shapes = {"ball": dl.Sphere("ball", 0.1), "ground": dl.Plane()}
-    >>> system = dl.touching(dl.chain([ball]).with_shapes(shapes), "ball", "ground")
+    >>> ball = dl.chain([dl.Body(name="ball", joint=dl.Prismatic(axis=(0, 0, 1)), mass=2.0)])
+    >>> ball = ball.with_shapes({"ball": dl.Sphere("ball", 0.1), "top": dl.Box(None, [1, 1, 1])})
+    >>> system = dl.touching(ball, "ball", "top", stiffness=1e4)
     >>> system = dl.attach(system, dl.Drive(transmission=dl.Adhesion("ball")))
-    >>> print(dl.step(system, [0.1], [0.0], dt=0.1, control=[30.0], method="BodyFixedEuler").v)
-    [-2.481]
+    >>> fallen = dl.step(system, [-1.1], [0.0], 0.01, control=[9.62], method="SemiImplicitEuler")
+    >>> print(fallen.v)  # by half of its weight in 10 ms
+    [-0.05]
     """
 
     body: str = eqx.field(static=True)
