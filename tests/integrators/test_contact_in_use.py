@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import difflie as dl
 from difflie.constraints import PointOnPlane
+from difflie.sweep import Grid, Motions
 
 G = 9.81
 
@@ -82,3 +83,26 @@ def test_a_step_without_an_impact_is_the_same_with_located_impacts(stiffness):
     slopes, plain = (jax.jit(jax.jacfwd(lambda x, k=k: end(x, k)))(at) for k in (True, False))
     assert_allclose(slopes, plain, atol=1e-7 * np.abs(plain).max())
     assert np.abs(plain[3, 1]) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["ConvexContact", "Moreau"])
+def test_sweeps_over_friction_have_derivatives(method):
+    """Guards sweeps: how far a puck slides, v^2 / 2 a, and its slope by the friction."""
+    hard = method == "Moreau"
+    name = "constraints/0/friction" if hard else "couplings/0/friction"
+    motions = Motions(
+        puck(hard=hard),
+        q0=np.zeros(2),
+        v0=np.array([1.0, 0.0]),
+        dt=2e-3,
+        steps=400,
+        method=method,
+        outputs=lambda system, run: {"way": run.q[-1, 0]},
+    )
+    friction = np.array([0.3, 0.5, 0.8])
+    table = dl.sweep(motions, Grid({name: friction.tolist()}), gradient=True)
+    assert (table["status"] == "done").all()
+    way = 0.5 / (friction * G * 2.0 / 2.5)
+    assert_allclose(table["way"], way, rtol=0.02)
+    assert_allclose(table[f"d way / d {name}"], -way / friction, rtol=0.02)
