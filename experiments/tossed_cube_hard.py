@@ -10,9 +10,12 @@ compliant.
 
 Result, of 29 November 2026 (experiments/results/tossed_cube_hard.json; 10 minutes beside other work
 on 2 cores): friction 0.157 +- 0.007 and restitution 0.126 +- 0.002 from 24 tosses, converged after
-16 steps. Published are 0.15 and 0.125, at which the fit starts; of every sixth toss alone it finds
-0.179 +- 0.006 and 0.126 +- 0.004. Held-out tosses are not predicted here, and the corners are
-sharp: tossed_cube_impacts.py, where they are round, finds a friction of 0.181.
+16 steps. Published are 0.15 and 0.125, at which the fit starts, and they are not confirmed by that:
+of every sixth toss, the fit finds 0.179 and 0.126 from this start, but 0.218 and 0.299 from 0.3 and
+0.3. Each is a minimum beside the start, which the standard errors do not show: which corners hit in
+a window, and when, jumps with the numbers. So hard contacts find from tosses in simulation what is
+true, and from these measurements they do not tell restitution; compliant contacts with round
+corners do (tossed_cube_impacts.py). Held-out tosses are not predicted here.
 """
 
 from __future__ import annotations
