@@ -91,6 +91,10 @@ def test_every_key_of_every_table_is_told():
                     missing.add(name)
                 missing |= {f"{name}.{key}" for key in row if f"| `{key}` |" not in page}
     assert missing == set()
+    # What a table is stands before its keys; those inside of others have a place of their own.
+    assert re.findall(r"### .*\n\n+(?=\||It has no keys)", page) == []
+    assert set(re.findall(r"\(#(table-\w+)\)", page)) == set(re.findall(r"{ #(.+) }", page))
+    assert "| `half_sizes` |" in page
 
 
 def test_dotted_names_of_the_pages_can_be_typed():

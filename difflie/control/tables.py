@@ -91,7 +91,7 @@ def table_of(cls: Any, at: At = "running", ats: Any = At, **sizes: str) -> type:
         f"{cls.__name__}Table",
         [*keys, ("at", ats, at)],
         bases=bases,
-        namespace={"made": made},
+        namespace={"made": made, "__doc__": cls.__doc__},
         frozen=True,
         kw_only=True,
     )
@@ -99,7 +99,10 @@ def table_of(cls: Any, at: At = "running", ats: Any = At, **sizes: str) -> type:
 
 @dataclass(frozen=True, kw_only=True)
 class ReachBound:
-    """frame: on a body; goal: a frame in the world for its pose, or point in m for its origin."""
+    """A frame reaches a pose in the world, or its origin a point.
+
+    frame: on a body; goal: a frame in the world for its pose, or point in m for its origin.
+    """
 
     frame: Frame
     goal: Frame | None = None

@@ -63,11 +63,14 @@ class YieldingLaw(eqx.Module):
 
 
 class YieldingSpring(YieldingLaw, StatefulJointForce):
-    """A spring at a joint that yields, with the law of this file; its stretch is x - z.
+    """A spring at a joint that yields; its stretch is s = x - z.
 
-    x is the joint's coordinate, and z its rest, in rad or m. joint: its name, with one degree of
-    freedom; stiffness (3,): k, a and b, in N m/rad^n or N/m^n; elastic_stretch y in rad or m, a
-    scalar. z0 (1,): the rest at the start. name: as of `Coupling`.
+        force = -(k s + a s^2 + b s^3),    s clipped to [-y, y]
+
+    x is the joint's coordinate, and z its rest, in rad or m, which moves at the rate of s where s
+    is at y or -y and would leave the range. joint: its name, with one degree of freedom; stiffness
+    (3,): k, a and b, in N m/rad^n or N/m^n; elastic_stretch y in rad or m, a scalar. z0 (1,): the
+    rest at the start. name: as of `Coupling`.
     """
 
     joint: str = eqx.field(static=True)
@@ -96,13 +99,13 @@ class YieldingRotation(YieldingLaw, StatefulCoupling):
 
         theta = log(Z^T R_1^T R_2),    s = |theta|
 
-    The moment of the law of this file acts on the second body against theta, and its opposite on
-    the first; no force acts. The rest Z is the rotation of a quaternion z (4,), (w, x, y, z), which
-    turns towards R_1^T R_2 where the spring yields. path: two pairs (body, point (3,) in m in its
-    frame), body None for the world; only the bodies matter. stiffness (3,): k, a and b, in N
-    m/rad^n; elastic_stretch y in rad, a scalar; first_rotation (3,), rotation vector in rad of the
-    first frame in its body. z0 (4,): the rest at the start. |theta| is at most pi, where its axis
-    jumps. name: as of `Coupling`.
+    A moment as the force of `YieldingSpring` acts on the second body against theta, and its
+    opposite on the first; no force acts. The rest Z is the rotation of a quaternion z (4,), (w, x,
+    y, z), which turns towards R_1^T R_2 where the spring yields. path: two pairs (body, point (3,)
+    in m in its frame), body None for the world; only the bodies matter. stiffness (3,): k, a and b,
+    in N m/rad^n; elastic_stretch y in rad, a scalar; first_rotation (3,), rotation vector in rad of
+    the first frame in its body. z0 (4,): the rest at the start. |theta| is at most pi, where its
+    axis jumps. name: as of `Coupling`.
     """
 
     needs: ClassVar[str] = "two points"
@@ -161,7 +164,7 @@ class YieldingRotation(YieldingLaw, StatefulCoupling):
 
 
 class YieldingTendonLaw(YieldingLaw):
-    """A spring along a length l with a slack range that yields, with the law of this file.
+    """A spring along a length l with a slack range that yields, as `YieldingSpring` does.
 
         s = max(l - z_1, 0) + min(l - z_0, 0)
 

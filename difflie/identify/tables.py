@@ -242,7 +242,7 @@ def in_order(first: float | None, last: float | None) -> Iterator[str]:
 class DataTable:
     """[data]: the columns of all files, by quantity, and what is done to them.
 
-    columns, time, names, rate, scale, topic: as of `difflie.identify.read_recording`. first, last
+    columns, time, names, rate, scale, topic: as of `difflie.identify.read_recording`. from, to
     (s): for runs that give none themselves. resample: the step in s. smooth (rows) or lowpass (Hz),
     with their order: as `Recording.smoothed` (2) and `Recording.lowpassed` (4). every (rows) and
     slow (rad/s or m/s), one for all joints or one for each velocity: of the torques, as

@@ -20,20 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from .. import collision
 from ..collision import Shape
 from ..forces.shapes_in_contact import DEFAULTS, touching
 from ..system.fields import number
 from ..system.system import System
 from ..system.validation import ModelError
-from .tables import read, read_typed, rows_by_place
+from .tables import SHAPES, read, read_typed, rows_by_place
 from .toml import ConfigError, Faults
-
-SHAPES: dict[str, type[Shape]] = {
-    name: cls
-    for name, cls in vars(collision).items()
-    if isinstance(cls, type) and issubclass(cls, Shape) and cls is not Shape
-}
 
 
 @dataclass(frozen=True)

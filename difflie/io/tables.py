@@ -19,6 +19,8 @@ from dataclasses import MISSING, astuple, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from .. import collision
+from ..collision import Shape
 from ..deprecated import TYPES, type_of
 from ..forces.actuators.actuator import Axis, as_axis
 from ..forces.path import as_path
@@ -61,6 +63,12 @@ STANDS_FOR: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
     as_axis: (Axis, as_axis),
 }
 
+SHAPES: dict[str, type[Shape]] = {
+    name: cls
+    for name, cls in vars(collision).items()
+    if isinstance(cls, type) and issubclass(cls, Shape) and cls is not Shape
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inline(Kind):
@@ -92,6 +100,14 @@ class InlineEntries(Inline):
             else:
                 faults.add(f"{place} is {format_value(inner)}; it must be {self.one}")
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypedInline(Inline):
+    """A table inside a table, whose key `type` names its class: a shape."""
+
+    def inside(self, value: Any, where: str, faults: Faults) -> Any:
+        return read_typed(SHAPES, value, where, "shape", faults)
 
 
 @dataclass(frozen=True)
@@ -157,6 +173,9 @@ def value_kind(cls: type, f: dataclasses.Field) -> Kind | None:
         hint = None if others else hint
     named = typing.get_origin(hint) is dict
     hint = typing.get_args(hint)[1] if named else hint
+    if hint is Shape:
+        words = "a table {type = ..., frame = ...}", "tables {type = ..., frame = ...}"
+        return TypedInline(*words, lambda v: isinstance(v, dict), cls=Shape)
     hint, made = STANDS_FOR.get(converter, STANDS_FOR.get(hint, (hint, lambda read: read)))
     many = typing.get_origin(hint) in (list, tuple)
     cls = typing.get_args(hint)[0] if many else hint

@@ -106,7 +106,13 @@ QUANTITIES = {n: c for n, c in _subclasses(dq.Quantity).items() if describable(c
 
 @dataclass(frozen=True)
 class SweepTable:
-    """[sweep]: how many rows are drawn and how, and what is computed for them."""
+    """[sweep]: how many rows are drawn and how, and what is computed for them.
+
+    samples: of what is drawn, by sampling, from a seed. gradient: whether derivatives of all that
+    is kept are columns, too. chunk: rows at once, measured if it is not given. function:
+    "module:name" of (numbers by name) -> arrays by name, swept in place of a motion; to import it
+    must be allowed, by --allow-code.
+    """
 
     samples: Annotated[int, number(least=1)] = 1024
     sampling: Literal["sobol", "random", "latin", "saltelli"] = "sobol"
@@ -139,7 +145,12 @@ def _is_grid(grid: Any, log_grid: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class VaryTable:
-    """[[vary]]: a number, see `difflie.Motions`, and its values or its distribution."""
+    """[[vary]]: a number, see `difflie.Motions`, and its values or its distribution.
+
+    One of these: values; grid or log_grid, [first, last, how many]; uniform or log_uniform, [least,
+    greatest]; normal, [mean, standard deviation]. In the unit of the number; with relative they are
+    factors of what the machine has.
+    """
 
     path: str
     values: Annotated[list[float], number(shape=None)] | None = None

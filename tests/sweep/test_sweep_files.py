@@ -81,6 +81,16 @@ def file(tmp_path):
     return written
 
 
+def test_a_shape_in_a_quantity_has_a_type(file):
+    """Guards that the zone of a `Touch` is a shape of a class of its own, as in [shapes]."""
+    text = ARM[: ARM.index("[[keep]]")] + '[[keep]]\nquantity = "Touch"\nreduction = "Peak"\n'
+    text += 'zone = {type = "Sphere", frame = {body = "link7"}, radius = 0.1}\n'
+    (kept,) = read_sweep(file(text=text)).keep.values()
+    assert float(kept.quantity.zone.radius) == pytest.approx(0.1)
+    with pytest.raises(ConfigError, match=r"keep\[0\]\.zone lacks the key 'type': one of Box, .*"):
+        read_sweep(file(('type = "Sphere", ', ""), text=text))
+
+
 @pytest.mark.slow
 def test_a_file_is_computed_and_goes_on(file, tmp_path):
     """Guards all kinds of numbers and reductions of a file, and that it is not computed twice."""
