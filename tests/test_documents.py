@@ -1,5 +1,6 @@
 """The README and the pages of docs/: what they list, and that their code runs as printed."""
 
+import ast
 import operator
 import re
 import sys
@@ -95,6 +96,29 @@ def test_every_key_of_every_table_is_told():
     assert re.findall(r"### .*\n\n+(?=\||It has no keys)", page) == []
     assert set(re.findall(r"\(#(table-\w+)\)", page)) == set(re.findall(r"{ #(.+) }", page))
     assert "| `half_sizes` |" in page
+
+
+def test_what_the_page_of_errors_quotes_is_said():
+    """Guards its table of sentences, each a text of the result of a motion, and its classes."""
+    page = (ROOT / "docs/errors.md").read_text()
+    said = []
+    for file in (Path(difflie.__file__).parent / "simulate").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                said.append(
+                    "".join(v.value if isinstance(v, ast.Constant) else "\0" for v in node.values)
+                )
+            elif isinstance(node, ast.Constant):
+                said.append(str(node.value))
+    rows = re.findall(
+        r"^\| `(\w+|[^`|]*\s[^`|]*)` \|", page.split("## How a motion ended")[1], re.M
+    )
+    assert len(rows) > 10
+    for row in rows:
+        parts = [re.escape(part.strip()) for part in row.split("...")]
+        assert any(re.search(".*".join(parts), text) for text in said), row
+    for name, package in re.findall(r"^\| `(\w+)` \(`difflie\.(\w+)`\)", page, re.M):
+        assert issubclass(getattr(getattr(difflie, package), name), ValueError)
 
 
 def test_dotted_names_of_the_pages_can_be_typed():

@@ -11,6 +11,7 @@ from ..system import System
 from . import examples as examples
 from .appearance import read_appearance as read_appearance
 from .couplings import closed, read_loops
+from .files import OutputError as OutputError
 from .mjcf import read_mjcf as read_mjcf
 from .mjcf import write_mjcf as write_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
@@ -18,6 +19,7 @@ from .orderings import PinocchioOrdering as PinocchioOrdering
 from .robot_files import root_tag
 from .sdf import read_sdf as read_sdf
 from .srdf import read_disabled as read_disabled
+from .toml import ConfigError as ConfigError
 from .urdf import read_urdf as read_urdf
 from .urdf import write_urdf as write_urdf
 

@@ -63,6 +63,22 @@ class Sensitivity:
     why: str = ""
     remark: str = ""
 
+    def __str__(self) -> str:
+        """A line for each number with its shares, and what is to be said of them."""
+        if self.first is None:
+            return self.why
+        lines = [f"{self.output} of {self.rows} rows: {self.method}, +- 95 %"]
+        kinds = {"alone": self.first, "with interactions": self.total}
+        width = max(map(len, self.names), default=0)
+        for k, name in enumerate(self.names):
+            said = [
+                f"{kind} {share.values[k]:.3f} +- {share.intervals[k]:.3f}"
+                for kind, share in kinds.items()
+                if share is not None
+            ]
+            lines.append(f"{name:{width}}  {', '.join(said)}")
+        return "\n".join([*lines, *filter(None, [self.remark])])
+
 
 def sensitivity(
     table: xarray.Dataset, output: str, design: Design | None = None, *, seed: int = 0

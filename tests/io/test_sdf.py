@@ -491,7 +491,7 @@ def test_mistakes_in_sdf(load, tmp_path, mistake):
 def test_shapes_are_not_drawn(load, tmp_path):
     """Guards that drawing says so, in place of an error on URDF."""
     system = load(ARM)
-    with pytest.warns(UserWarning, match=r"m\.sdf: not drawn: shapes of SDF files"):
+    with pytest.warns(UserWarning, match=r"m\.sdf: not drawn: <visual> of SDF files"):
         assert dl.io.read_appearance(tmp_path / "m.sdf", system) == {}
 
 

@@ -52,6 +52,9 @@ def test_indices_of_saltellis_design():
         assert (np.abs(index - of) <= 1.5 * interval + 1e-9).all() and (interval < 0.15).all()
     again = sensitivity(table_of(dl.Saltelli, 1024), "value")
     np.testing.assert_array_equal(found.total.intervals, again.total.intervals)
+    head, *lines = str(found).splitlines()
+    assert head.startswith("value of 5120 rows: Sobol's indices") and len(lines) == 3
+    assert lines[1].startswith(f"y  alone {found.first.values[1]:.3f} +- ")
 
 
 @pytest.mark.parametrize("kind", [dl.Random, dl.LatinHypercube, dl.Sobol])

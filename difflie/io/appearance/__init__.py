@@ -33,7 +33,10 @@ def read_appearance(path: str | os.PathLike[str], system: System) -> Appearance:
     """
     path = Path(path)
     if root_tag(path) == "sdf":
-        warn(f"{path}: not drawn: shapes of SDF files; the bodies are shown as their {_ELLIPSOIDS}")
+        warn(
+            f"{path}: not drawn: <visual> of SDF files; bodies are shown as the shapes of their "
+            f"<collision>, those without one as {_ELLIPSOIDS}"
+        )
         return {}
     reader = mjcf_appearance if root_tag(path) == "mujoco" else urdf_appearance
     appearance, faults = reader(path, system)

@@ -55,9 +55,9 @@ def write_mjcf(
     options of the solver, is MuJoCo's default without an original.
     Warns once of these where there are any, and of what has no place in the file: velocity limits,
     names of fixed joints, and parts of the file the system was read from that no system has.
-    Raises `ModelError` for other parts that the file cannot hold, such as helical joints or
-    contacts, for what MuJoCo refuses, for invalid numbers, and a batch of systems; ImportError
-    without MuJoCo, which checks the file.
+    Raises `ModelError` for other parts that the file cannot hold, such as helical joints or a
+    `PlaneContact`, for what MuJoCo refuses, for invalid numbers, and a batch of systems;
+    ImportError without MuJoCo, which checks the file.
     """
     path = Path(path)
     mujoco = mujoco_for(path, "written")
