@@ -168,7 +168,12 @@ def table(models: dict[str, Any]) -> list[str]:
     lines.append("|---|--:|--:|--:|---|")
     for name, figures in sorted(models.items()):
         if figures["outcome"] not in ("nothing touches", "left out"):
-            cells = [name, *(shown(figures, column) for column in columns), figures["outcome"]]
+            collection, path = name.split(": ")
+            cells = [
+                f"{collection}: `{path}`",
+                *(shown(figures, column) for column in columns),
+                figures["outcome"],
+            ]
             lines.append(f"| {' | '.join(cells)} |")
     return lines
 

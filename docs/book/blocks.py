@@ -40,6 +40,8 @@ def run(found: Sequence[str], folder: Path) -> list[Outcome]:
     """
     # One core for each process; jaxlib up to 0.10 needs it, see difflie.cli.
     os.environ.setdefault("PJRT_NPROC", "1")
+    # Each program runs once or twice: code that is compiled well would come too late.
+    os.environ.setdefault("DIFFLIE_TIERED", "first")
     outcomes: dict[int, Outcome] = {}
     # What jax has traced in one precision may not do in the other: processes keep to one.
     for double in (True, False):

@@ -81,9 +81,16 @@ def _run_blocks(files: Files, add) -> None:
         raise PluginError("\n\n".join(["code of pages failed", *failed]))
     for number, ((page, _), outcome) in enumerate(zip(pages, done, strict=True)):
         outcomes.setdefault(page, []).append((number, outcome))
-        for file in outcome.files:
-            if file.suffix in PICTURES:
-                add(f"drawn/{number}-{file.name}", abs_src_path=str(file))
+        for file in _shown(outcome):
+            add(f"drawn/{number}-{file.name}", abs_src_path=str(file))
+
+
+def _shown(outcome: blocks.Outcome) -> list[Path]:
+    """The pictures of a block, and its reports, each of which has its pictures inside."""
+    reports = [file for file in outcome.files if file.name == "report.html"]
+    inside = {file.parent for file in reports}
+    drawn = [f for f in outcome.files if f.suffix in PICTURES and f.parent not in inside]
+    return [*drawn, *reports]
 
 
 def _blocks(file: File) -> list[str]:
@@ -134,10 +141,10 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
         shown = [found[0]]
         if outcome.printed.strip():
             shown.append(f"```{{.text .printed}}\n{outcome.printed.rstrip()}\n```\n")
-        for file in outcome.files:
-            if file.suffix in PICTURES:
-                name = file.stem.replace("_", " ")
-                shown.append(f"![{name}]({up}drawn/{number}-{file.name})\n")
+        for file in _shown(outcome):
+            mark = "!" if file.suffix in PICTURES else ""
+            name = file.stem.replace("_", " ") if mark else "The report that this wrote"
+            shown.append(f"{mark}[{name}]({up}drawn/{number}-{file.name})\n")
         return "\n".join(shown)
 
     if packages.MARK in markdown:
