@@ -152,7 +152,7 @@ _NEARLY = 100
 _TOLERANCE = "or a larger tolerance=... if this is near enough"
 _ADVICE = {
     Status.OUT_OF_ITERATIONS: (
-        f"try more iterations, as dc.FDDP(iterations={{iterations}}), another guess, {_TOLERANCE}"
+        f"try more, iterations={{iterations}} of the solver, another guess, {_TOLERANCE}"
     ),
     Status.NO_PROGRESS: f"try another guess, {_TOLERANCE}",
     Status.NOT_FINITE: "try another guess, or a smaller dt",

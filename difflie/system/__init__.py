@@ -1,6 +1,7 @@
 """Systems: bodies, joints, and how they are connected."""
 
 from .body import Body as Body
+from .builders import bodies_of as bodies_of
 from .builders import chain as chain
 from .builders import tree as tree
 from .fields import number as number

@@ -30,7 +30,7 @@ BESIDE = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 CODE = re.compile(r"<pre\b.*?</pre>|<code>([^<]*)</code>", re.DOTALL)
 # Where a name may break: after a dot, a stroke, a bracket, and before a capital.
-PARTS = re.compile(r"(?<=[a-z0-9)\]][._/(=])(?=[A-Za-z_])|(?<=[a-z])(?=[A-Z][a-z])")
+PARTS = re.compile(r"(?<=[A-Za-z0-9)\]][._/(=])(?=[A-Za-z_])|(?<=[a-z])(?=[A-Z][a-z])")
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
 PICTURES = ".png", ".svg", ".gif"
 

@@ -111,10 +111,10 @@ def _inner(told: Iterable[type]) -> list[type]:
         outer += classes.values()
     found: list[type] = []
     while outer:
-        kinds = [key.kind for key in keys_of(outer.pop()).values()]
-        for kind in kinds:
-            plain = isinstance(kind, Inline) and not isinstance(kind, TypedInline)
-            if plain and kind.cls not in found:
+        for kind in [key.kind for key in keys_of(outer.pop()).values()]:
+            if isinstance(kind, TypedInline) or not isinstance(kind, Inline):
+                continue
+            if kind.cls not in found:
                 found.append(kind.cls)
                 outer.append(kind.cls)
     return sorted(found, key=_title)

@@ -76,7 +76,7 @@ def test_what_is_left_of_a_search_says_what_to_try(tmp_path):
     problem = swing()
     whole = dc.solve(problem)
     few = dc.solve(problem, dc.FDDP(iterations=2))
-    assert "try more iterations, as dc.FDDP(iterations=4), another guess" in str(few.result)
+    assert "try more, iterations=4 of the solver, another guess" in str(few.result)
     assert not few.result.nearly_optimal and whole.result.nearly_optimal
     left = jnp.maximum(few.result.kkt.stationarity, few.result.kkt.gap)
     near = replace(few, result=replace(few.result, tolerance=left / 50))
