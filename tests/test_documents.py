@@ -56,6 +56,7 @@ def test_every_name_has_an_entry():
     pages["internal"] = reference.internal()
     text = "\n".join(pages.values())
     assert [n for n in difflie.__all__ if n not in pages and f"{{ #{n} }}" not in text] == []
+    assert "\nforward_dynamics(system, q, v, tau, wrench=None)\n" in text
     assert set(re.findall(r"\[`dl\.(\w+)`\]", reference.index())) == set(difflie.__all__)
 
 

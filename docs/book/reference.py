@@ -11,6 +11,7 @@ import enum
 import importlib
 import inspect
 import io
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,16 +67,19 @@ def _place(package: str, name: str) -> str:
 
 
 def _call(thing: Any) -> Iterator[str]:
-    """How a class is called; of functions mkdocstrings says it."""
-    if not inspect.isclass(thing) or issubclass(thing, BaseException | enum.Enum):
+    """How a function or class is called: mkdocstrings says it of members only."""
+    if not inspect.isroutine(thing) and not inspect.isclass(thing):
+        return
+    if inspect.isclass(thing) and issubclass(thing, BaseException | enum.Enum):
         return
     given = inspect.signature(thing).parameters.values()
     if inspect.isabstract(thing) or not given:
         return
     words = [p.replace(annotation=p.empty) for p in given]
-    shown = textwrap.fill(
-        f"{thing.__name__}{inspect.Signature(words)}", 88, subsequent_indent="    "
+    text = re.sub(
+        r"<[^<>]*(<lambda>)? at 0x\w+>", "...", f"{thing.__name__}{inspect.Signature(words)}"
     )
+    shown = textwrap.fill(text, 88, subsequent_indent="    ")
     yield f"```text\n{shown}\n```"
 
 
@@ -90,6 +94,7 @@ def internal() -> str:
         parts.append(f"::: difflie.{package}\n    options:\n      members: false")
         for name in public_at_top().get(package, []):
             parts.append(f"### {name} {{ #{name} }}\n\n`dl.{name}`, `difflie.{package}.{name}`")
+            parts += _call(getattr(importlib.import_module(f"difflie.{package}"), name))
             parts.append(f"::: difflie.{package}.{name}\n    options:\n      heading_level: 4")
     return "\n\n".join(parts) + "\n"
 
