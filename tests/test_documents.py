@@ -60,6 +60,16 @@ def test_every_name_has_an_entry():
     assert set(re.findall(r"\[`dl\.(\w+)`\]", reference.index())) == set(difflie.__all__)
 
 
+def test_tags_in_docstrings_are_code():
+    """Guards that those of robot files do not vanish from the reference as HTML."""
+    from examples_in_docstrings import with_tags
+
+    assert with_tags("of <mimic> and `<a>`, <drake:joint type='x'>; 0 < x") == (
+        "of `<mimic>` and `<a>`, `<drake:joint type='x'>`; 0 < x"
+    )
+    assert with_tags("    <code>\n>>> print('<b>')") == "    <code>\n>>> print('<b>')"
+
+
 @pytest.mark.slow
 def test_the_map_of_packages_is_that_of_the_source():
     """Guards the page on the architecture: all packages, each with imports from above it only."""

@@ -107,7 +107,9 @@ def _names() -> str:
 
 
 def _lines(pages: dict[str, str], word: str) -> Iterator[str]:
+    """The lines that have the word; of several words those that have all of them."""
+    words = word.lower().split()
     for name, text in pages.items():
         for line in text.splitlines():
-            if word.lower() in line.lower():
+            if all(w in line.lower() for w in words):
                 yield f"{name}: {line.strip()}"

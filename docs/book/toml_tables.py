@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from examples_in_docstrings import EXAMPLE
+from examples_in_docstrings import EXAMPLE, with_tags
 
 from difflie.control.files import ControlFile
 from difflie.control.solve import SOLVERS
@@ -130,7 +130,11 @@ def _anchor(cls: type) -> str:
 
 def _table(head: str, cls: type, mark: str = "") -> str:
     doc = (vars(cls).get("__doc__") or "").strip()
-    own = "" if doc.startswith(f"{cls.__name__}(") else EXAMPLE.sub("", inspect.cleandoc(doc))
+    own = (
+        ""
+        if doc.startswith(f"{cls.__name__}(")
+        else with_tags(EXAMPLE.sub("", inspect.cleandoc(doc)))
+    )
     defaults = {f.name: f for f in fields(cls)}
     rows = []
     for name, key in keys_of(cls).items():

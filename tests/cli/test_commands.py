@@ -330,6 +330,8 @@ def test_docs_print_pages_and_find_words(capsys):
     assert call("docs", "reference/names") == 0
     shown = capsys.readouterr().out
     assert "difflie.control.solve: " in shown and "difflie.groups.so3.exp: " in shown
+    assert call("docs", "acceleration frame velocity") == 0
+    assert "howto/index: | get the velocity" in capsys.readouterr().out
     assert call("docs", "gradients/explain") == 2
     assert "lists the pages" in capsys.readouterr().err
 
