@@ -148,7 +148,7 @@ def _table(head: str, cls: type, mark: str = "") -> str:
 def _value(kind: Kind) -> str:
     """The values that a key allows; a table inside of another is a link to its keys."""
     if not isinstance(kind, Inline):
-        return kind.one
+        return kind.one.partition(" below ")[0]  # whole numbers are below 2^31
     if isinstance(kind, TypedInline):
         return "a table as [a shape](#shapes)"
     link = f"[{_title(kind.cls)}](#{_anchor(kind.cls)})"
