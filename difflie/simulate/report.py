@@ -161,7 +161,7 @@ def simulation_results(
 
 
 @eqx.filter_jit
-def _difference(manifold: Manifold, q: jax.Array, end: jax.Array) -> jax.Array:
+def _difference(manifold: Manifold, q: ArrayLike, end: ArrayLike) -> jax.Array:
     return manifold.difference(q, end)
 
 

@@ -23,7 +23,7 @@ from ..constraints.unilateral import bilateral
 from ..dynamics import momentum
 from ..forces import energy
 from ..forces.contact_report import ContactReport, contact_numbers, contact_of
-from ..groups import Manifold
+from ..groups import FlatManifold
 from ..quantities import Curve, Effort, Energy, Passive, along, curve
 from ..sensors import readings
 from ..system.internal_states import with_states
@@ -368,7 +368,7 @@ def _contacts(
 
 
 @eqx.filter_jit
-def _defects(manifold: Manifold, q: jax.Array) -> jax.Array:
+def _defects(manifold: FlatManifold, q: jax.Array) -> jax.Array:
     return jax.vmap(manifold.defect)(q)
 
 

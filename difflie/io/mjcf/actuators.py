@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ...forces import (
     ActivatedActuator,
     Actuator,
-    Adhesion,
     DCMotor,
     Drive,
     EffortLimit,
@@ -26,20 +25,17 @@ from ...forces import (
     PositionServo,
     SharedLimit,
     SiteTransmission,
-    SliderCrank,
     Transmission,
     VelocityServo,
 )
 from ...forces.transmissions.site import branching
-from ...system import Free, Prismatic, Revolute, Spherical, System
-from ...system.frame import Frame
-from ..robot_files import of_quaternion
+from ...system import Spherical, System
 from .joints import ON_JOINTS, TYPES, gears, moved_joints, outputs
-from .names import actuator_names, command_names, input_words
-from .tendons import lost, tendon_transmission
+from .names import Names, actuator_names, command_names, input_words
+from .tendons import lost
+from .transmissions import IN_PARENT, JOINT, SITE, TENDON, place_of, site_of
 
-# MuJoCo's mjtTrn, mjtGain, mjtBias and mjtDyn.
-_JOINT, _IN_PARENT, _SLIDER_CRANK, _TENDON, _SITE, _BODY = range(6)
+# MuJoCo's mjtGain, mjtBias and mjtDyn.
 _FIXED, _AFFINE, _MUSCLE = range(3)
 _NO_BIAS = 0
 _DC_MOTOR, _ORIENTATION, _PID = 3, 4, 5  # of mjtGain, in MuJoCo 4
@@ -47,13 +43,6 @@ _POSITION, _VELOCITY, _FEEDFORWARD, _VOLTAGE = 1, 2, 4, 8  # MuJoCo's mjtCtrlInp
 _QUATERNION = 2  # MuJoCo's mjCHART_QUAT
 _LINEAR = 1  # how a delay interpolates: MuJoCo has 0, "zoh", 1, "linear", and 2, "cubic"
 _NO_DYNAMICS, _INTEGRATOR, _FILTER, _EXACT_FILTER, _MUSCLE_DYNAMICS = range(5)
-
-
-class Names(NamedTuple):
-    """The names of a model's bodies but the world, and of its joints."""
-
-    bodies: Sequence[str]
-    joints: Sequence[str]
 
 
 def file_actuators(
@@ -73,7 +62,7 @@ def file_actuators(
         if model.actuator_gaintype[a] == _ORIENTATION:
             yield from _orientation(model, a, names, system, labels)
             continue
-        place = _place(model, a, names, system)
+        place = place_of(model, a, names, system)
         if _is_controlled(model, a):
             yield _controlled(model, a, place, labels)
             yield from _inputs(model, a, place, labels)
@@ -105,7 +94,7 @@ def _left_out(
     found: dict[str, list[int]] = {}
     for a in range(_count(model)):
         why = _why_left_out(model, a, disabled)
-        on_joint = model.actuator_trntype[a] in (_JOINT, _IN_PARENT)
+        on_joint = model.actuator_trntype[a] in (JOINT, IN_PARENT)
         joint = names.joints[model.actuator_trnid[a, 0]] if on_joint else None
         if not why and on_joint and joint not in system.joint_names:
             why = "actuators of joints that are fixed"
@@ -122,7 +111,7 @@ def _why_left_out(model: Any, a: int, disabled: set[str]) -> str:
         return "actuators that are switched off"
     if getattr(model, "actuator_plugin", np.full(_count(model), -1))[a] >= 0:
         return "actuators of plugins"
-    if model.actuator_trntype[a] == _TENDON and lost(model, int(model.actuator_trnid[a, 0])):
+    if model.actuator_trntype[a] == TENDON and lost(model, int(model.actuator_trnid[a, 0])):
         return "actuators of tendons around shapes that are missing"
     if _delay(model, a) and model.actuator_history[a, 1] > _LINEAR:
         return "actuators with delays that interpolate by cubic polynomials"
@@ -182,58 +171,6 @@ def _controls(model: Any, a: int) -> slice:
     first = model.actuator_ctrladr[a] if hasattr(model, "actuator_ctrladr") else a
     count = model.actuator_ctrlnum[a] if hasattr(model, "actuator_ctrlnum") else 1
     return slice(int(first), int(first) + int(count))
-
-
-def _place(model: Any, a: int, names: Names, system: System) -> dict[str, Any]:
-    """Where an actuator acts, as the fields of an `Actuator`."""
-    kind, (first, second) = model.actuator_trntype[a], map(int, model.actuator_trnid[a])
-    gear = gears(model)[a].copy()
-    held: Transmission
-    if kind in (_JOINT, _IN_PARENT):
-        joint, joint_type = names.joints[first], TYPES[model.jnt_type[first]]
-        if joint_type in (Prismatic, Revolute):
-            reference = float(model.qpos0[model.jnt_qposadr[first]])
-            if gear[0] == 1 and reference == 0:
-                return {"joint": joint}
-            return {"transmission": JointTransmission(joint, gear[:1], reference=reference)}
-        # MuJoCo has the force of a free joint first.
-        gear = np.concatenate((gear[3:], gear[:3])) if joint_type is Free else gear[:3]
-        held = JointTransmission(joint, gear, in_parent=bool(kind == _IN_PARENT))
-    elif kind == _TENDON:
-        held = tendon_transmission(model, first, names.bodies, names.joints, gear[0])
-    elif kind == _BODY:
-        held = Adhesion(names.bodies[first - 1], reach=_reach(model, first))
-    elif kind == _SLIDER_CRANK:
-        pin = _site(model, first, names)
-        held = SliderCrank(
-            [(pin.body, pin.position)],
-            _site(model, second, names),
-            model.actuator_cranklength[a],
-            gear=gear[0],
-        )
-    else:
-        site = _site(model, first, names)
-        gear = np.concatenate((gear[3:], gear[:3]))
-        if second < 0:
-            held = SiteTransmission(site, gear)
-        else:
-            reference = _site(model, second, names)
-            common = branching(system, site.body, reference.body)
-            held = SiteTransmission(site, gear, reference=reference, common=common)
-    return {"transmission": held}
-
-
-def _reach(model: Any, body: int) -> float:
-    """Up to which gap in m of a contact adhesion acts: that of its geoms."""
-    own = model.geom_bodyid == body
-    each = (float(np.max(model.geom_gap[these], initial=0)) for these in (own, ~own))
-    return max(sum(each), _TOUCHING)
-
-
-def _site(model: Any, site: int, names: Names) -> Frame:
-    body = int(model.site_bodyid[site])
-    rotation = of_quaternion(model.site_quat[site])
-    return Frame(names.bodies[body - 1] if body else None, model.site_pos[site].copy(), rotation)
 
 
 def _law(model: Any, a: int, place: dict[str, Any]) -> Actuator:
@@ -326,7 +263,6 @@ def _affine(model: Any, a: int) -> tuple[NDArray, NDArray] | None:
     return own[:3] * (1.0 if kind == _AFFINE else np.array([1.0, 0.0, 0.0])), bias
 
 
-_TOUCHING = 1e-6  # m, by which what rests may be off
 _LEAST = 1e-15  # MuJoCo's mjMINVAL, the least time constant
 _STEPS = 32  # how many steps a delay may have at least, as by default
 
@@ -389,10 +325,10 @@ def _period(model: Any, a: int, gain: NDArray, bias: NDArray) -> float:
         return 0.0
     kind, (first, second) = model.actuator_trntype[a], map(int, model.actuator_trnid[a])
     gear = gears(model)[a]
-    turns = kind == _SITE and second >= 0 and not np.any(gear[:3])
+    turns = kind == SITE and second >= 0 and not np.any(gear[:3])
     if turns:
         gear = gear[3:]
-    elif kind in (_JOINT, _IN_PARENT) and TYPES[model.jnt_type[first]] is Spherical:
+    elif kind in (JOINT, IN_PARENT) and TYPES[model.jnt_type[first]] is Spherical:
         gear = gear[:3]
     else:
         return 0.0
@@ -471,7 +407,7 @@ def _orientation(
     def along(gear: NDArray) -> Transmission:
         if reference < 0:
             return JointTransmission(names.joints[on], gear)
-        sites = [_site(model, site, names) for site in (on, reference)]
+        sites = [site_of(model, site, names) for site in (on, reference)]
         common = branching(system, sites[0].body, sites[1].body)
         moment = np.append(gear, np.zeros(3))
         return SiteTransmission(sites[0], moment, reference=sites[1], common=common)
@@ -516,7 +452,7 @@ def _force_range(model: Any, a: int) -> NDArray | None:
     Those of actuators that share a limit come after it, and are with it.
     """
     on = int(model.actuator_trnid[a, 0])
-    shares = model.actuator_trntype[a] == _TENDON and _tendon_limited(model, on)
+    shares = model.actuator_trntype[a] == TENDON and _tendon_limited(model, on)
     if shares and len(_along(model, on)) > 1:
         return None
     own = model.actuator_forcerange[a].copy() if model.actuator_forcelimited[a] else None
@@ -533,13 +469,13 @@ def _total_limit(model: Any, a: int) -> NDArray | None:
     """
     kind, on = model.actuator_trntype[a], int(model.actuator_trnid[a, 0])
     free = np.array([-np.inf, np.inf])
-    if kind == _TENDON and _tendon_limited(model, on):
+    if kind == TENDON and _tendon_limited(model, on):
         return model.tendon_actfrcrange[on].copy() if len(_along(model, on)) == 1 else None
     reached = _limited_joints(model, a)
     if not reached:
         return free
     gear = float(gears(model)[a, 0])
-    alone = kind in (_JOINT, _IN_PARENT) and len(_acting(model, on)) == 1
+    alone = kind in (JOINT, IN_PARENT) and len(_acting(model, on)) == 1
     if not alone or gear == 0 or _compensated(model, on):
         # It pushes on other joints, others push on its joint, or its force is not all.
         return None
@@ -550,7 +486,7 @@ def _is_summed(model: Any, a: int) -> bool:
     """Whether `effort_limits` has the limits of joints and the tendon that it acts on."""
     on = int(model.actuator_trnid[a, 0])
     summed = True
-    if model.actuator_trntype[a] == _TENDON and _tendon_limited(model, on):
+    if model.actuator_trntype[a] == TENDON and _tendon_limited(model, on):
         summed = len(_along(model, on)) > 1
     return summed and all(_has_limit(model, j) for j in _limited_joints(model, a))
 
@@ -595,7 +531,7 @@ def _tendon_limited(model: Any, tendon: int) -> bool:
 
 def _along(model: Any, tendon: int) -> list[int]:
     """The actuators along a tendon."""
-    on = (model.actuator_trntype == _TENDON) & (model.actuator_trnid[:, 0] == tendon)
+    on = (model.actuator_trntype == TENDON) & (model.actuator_trnid[:, 0] == tendon)
     return np.flatnonzero(on).tolist()
 
 

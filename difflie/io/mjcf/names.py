@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,13 @@ _MOST = 4
 
 # What names of sensors and couplings cannot have, as paths of parameters have other uses for it.
 SIGNS = str.maketrans({sign: "_" for sign in "/*?[]"})
+
+
+class Names(NamedTuple):
+    """The names of a model's bodies but the world, and of its joints."""
+
+    bodies: Sequence[str]
+    joints: Sequence[str]
 
 
 def body_names(model: Any) -> list[str]:

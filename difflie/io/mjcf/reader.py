@@ -28,7 +28,7 @@ from ...system.topology import NotTouching
 from ...system.validation import format_value, warn
 from ..files import existing
 from ..robot_files import distinct, of_quaternion
-from .actuators import Names, effort_limits, file_actuators, unread_actuators
+from .actuators import effort_limits, file_actuators, unread_actuators
 from .check import CONTACTS, Acting, check_mjcf, unused, without_missing
 from .contacts import geom_contacts
 from .equalities import equality_constraints
@@ -36,7 +36,7 @@ from .flags import disabled_flags, limits_act, switch_off
 from .joints import free_resistance, joint_forces, lasting_efforts, read_joint, unused_drives
 from .keys import key_states, unread_activations
 from .limits import NUMBERS, joint_stops
-from .names import body_names, joint_names, listed, site_names
+from .names import Names, body_names, joint_names, listed, site_names
 from .passive import passive_couplings
 from .sensors import read_sensors
 from .shapes import geom_names, geom_shapes

@@ -169,18 +169,19 @@ def _steps_of(jaxpr: Any) -> _Steps:
 
 
 def _step(equation: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> _Step:
-    name, aval = equation.primitive.name, equation.outvars[0].aval if equation.outvars else None
+    name = equation.primitive.name
     plain = name in PLAIN and name not in REGIONS
-    among = [is_strict(equation, outside) for outside in (False, True)]
-    step = _Step(
-        None, "", plain, among[0] if among[0] == among[1] else None, inputs, outputs, equation
-    )
+    # Where it is so whatever is around it, that is its own.
+    without, within_it = (is_strict(equation, around) for around in (False, True))
+    strict = without if without == within_it else None
+    step = _Step(None, "", plain, strict, inputs, outputs, equation)
     try:
         if equation.params:
             check(name, equation.params)
-        if name in SCALAR_RULES and not aval.shape:
+        if name in SCALAR_RULES and not equation.outvars[0].aval.shape:
             # Nine out of ten operations, which need no arrays.
-            return step._replace(rule=SCALAR_RULES[name], kind=kind_of(aval.dtype))
+            kind = kind_of_result(equation)
+            return step._replace(rule=SCALAR_RULES[name], kind=kind)
     except Unsupported as problem:
         return step._replace(problem=str(problem))
     return step
