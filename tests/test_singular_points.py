@@ -270,6 +270,7 @@ NOT_SWEPT = {
     "step": "the step of simulate",
     "linearize": "the derivative of step, in tests/control/test_linearize.py",
     "register": "keeps a name",
+    "smoothed": "of functions that users write, kinks and all, in tests/simulate/test_smoothed.py",
     "sweep": "a loop over compiled chunks, in tests/sweep",
     "assemble": "below, from states that keep the constraints",
 }

@@ -84,7 +84,7 @@ def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, str
         if any(np.any(getattr(model, f"eq_{n}")[e] != usual) for n, usual in USUAL.items())
     ]
     yield "softness (solref, solimp) of equality constraints", "eq", soft
-    turned = [e for e in used if kinds[e] == _WELD and model.eq_data[e, 10] != 1]
+    turned = [e for e in used if kinds[e] == _WELD and model.eq_data[e, 10] not in (0, 1)]
     yield "softness (torquescale) of equality constraints", "eq", turned
 
 
