@@ -228,7 +228,7 @@ class ConvexContact(Method):
     moments: bool = False
     located: bool = False
     most_points: int | None = None
-    recovery: float = 0.5
+    recovery: float = 1.0
 
     equations: ClassVar[type] = ConvexMechanics
     implicit: ClassVar[bool] = True
