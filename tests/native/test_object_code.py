@@ -275,7 +275,7 @@ def test_what_cannot_be_compiled_is_refused_early(monkeypatch):
         triple(write=lambda: "declare void @no_such_()\n" + HANDLER)
     with pytest.raises(object_code.Missing):
         object_code.known_handler("digest")
-    assert not object_code._handlers
+    assert not object_code._handlers and len(object_code._unused) == relay._COUNT
 
 
 def test_every_relay_has_its_own_code():

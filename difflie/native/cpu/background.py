@@ -75,7 +75,9 @@ def _ready() -> _Job | None:
 
 
 def _after_fork() -> None:
-    """A child has the jobs, but not the thread."""
+    """A child has the jobs, but not the thread, whose locks may be held for ever."""
+    global _lock, _new
+    _lock, _new = threading.Lock(), threading.Event()
     _at_work.release()
     if _first:
         _start()

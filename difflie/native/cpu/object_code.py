@@ -89,7 +89,11 @@ def handler(digest: str, write: Callable[[], str], soon: bool) -> int:
         if digest not in _handlers:
             host = _host()
             code = _Code(host, _relay(host), digest, disk_cache.folder())
-            _provide(code, write, soon)
+            try:
+                _provide(code, write, soon)
+            except BaseException:
+                _unused.append(code.relay)
+                raise
             _handlers[digest] = code.relay
         return _handlers[digest].address
 
