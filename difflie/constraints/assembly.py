@@ -115,6 +115,7 @@ def _approached(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
     return jax.lax.while_loop(unfinished, nearer, start)[0]
 
 
+# m or rad; measured states overlap by their noise.
 _OVERLAP = 1e-3
 
 

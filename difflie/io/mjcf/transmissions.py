@@ -67,6 +67,7 @@ def _reach(model: Any, body: int) -> float:
 
 
 def site_of(model: Any, site: int, names: Names) -> Frame:
+    """The frame of a site, by its number, on its body."""
     body = int(model.site_bodyid[site])
     rotation = of_quaternion(model.site_quat[site])
     return Frame(names.bodies[body - 1] if body else None, model.site_pos[site].copy(), rotation)
