@@ -306,7 +306,9 @@ assert call() == 21
 if child:
     assert os.waitpid(child, 0)[1] == 0
 else:
-    background._thread.join()
+    # Which has ended by itself where the parent's had compiled it before.
+    if (thread := background._thread) is not None:
+        thread.join()
     os._exit(0)
 """
     subprocess.run([sys.executable, "-c", code, HANDLER], check=True, timeout=60)
